@@ -122,7 +122,11 @@ def enqueue(
     place = DIALECTS[client].transcripts
     if place is None or not hook_input.transcript:
         event = make_event(hook, client, hook_input, turns_of_event(hook_input))
-        return _has_news(event) and _put(folder, Entry(principal=principal, event=event))
+        if not _has_news(event):
+            return False
+        with hold_spool(folder) as spool:
+            spool.put(Entry(principal=principal, event=event))
+        return True
     if hook == "post-tool":
         return False
     path = check_path(hook_input.transcript, place, environment)
@@ -130,12 +134,6 @@ def enqueue(
         if hook == "session-end":
             spool.forget_old()
         return _put_tail(spool, principal, hook, client, hook_input, path, place)
-
-
-def _put(folder: Path, entry: Entry) -> bool:
-    with hold_spool(folder) as spool:
-        spool.put(entry)
-    return True
 
 
 def _put_tail(

@@ -57,7 +57,8 @@ def parse_call(tool: object, given: object) -> ToolCall:
     name = tool if isinstance(tool, str) else ""
     given = _object_in(given)
     arguments: Mapping[str, Any] = given if isinstance(given, dict) else {}
-    patch = next((each for each in (given, *arguments.values()) if _is_patch(each)), None)
+    texts = (each for each in (given, *arguments.values()) if isinstance(each, str))
+    patch = next((each for each in texts if "*** Begin Patch" in each[:_HEAD]), None)
     if patch is not None:
         found = _PATCHED.search(patch)
         return ToolCall(name, path=found[1].strip() if found else "", wrote=True)
@@ -101,10 +102,6 @@ def _text(arguments: Mapping[str, Any], names: tuple[str, ...]) -> str:
         if isinstance(value, str) and value:
             return value
     return ""
-
-
-def _is_patch(value: object) -> bool:
-    return isinstance(value, str) and "*** Begin Patch" in value[:_HEAD]
 
 
 def _failed(result: object) -> bool:

@@ -94,7 +94,8 @@ def read_tail(path: str, place: Transcripts, kept: ReadOffset | None) -> Tail:
         raise TranscriptRefusedError(f"the transcript {path[:200]!r} is not read: {error}") from None
     with file:
         size = os.fstat(file.fileno()).st_size
-        start = kept.offset if kept is not None and _is_unchanged(file, kept, size) else 0
+        is_known = kept is not None and kept.offset <= size and _mark(file, kept.offset) == kept.mark
+        start = kept.offset if kept is not None and is_known else 0
         talk = Conversation(place.reader)
         lines = _Lines(file, start, size)
         turns = _newest(turn for line in lines for turn in talk.turns_in(line))
@@ -134,10 +135,6 @@ class _Lines:
                 self._passes_over = True
 
 
-def _is_unchanged(file: io.FileIO, kept: ReadOffset, size: int) -> bool:
-    return kept.offset <= size and _mark(file, kept.offset) == kept.mark
-
-
 def _mark(file: io.FileIO, offset: int) -> str:
     """Return a digest of the bytes before an offset, to detect a rewritten file."""
     first = max(0, offset - _MARK_BYTES)
@@ -161,9 +158,6 @@ def _shorten(turn: RawTurn) -> RawTurn:
     if call is not None:
         call = call._replace(command=truncate_middle(call.command, 2 * MAX_COMMAND, GAP), output="")
     return turn._replace(text=truncate_middle(turn.text, 2 * limit_of(turn), GAP), call=call)
-
-
-"""Return the limit of a turn's text, in characters."""
 
 
 def _size(turn: RawTurn) -> int:

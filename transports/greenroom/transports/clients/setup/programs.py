@@ -50,11 +50,7 @@ async def version_of(client: Client) -> str | None:
         for folder in client.extension_folders()
         if (found := _VERSION.search(folder.name)) is not None
     ]
-    return max(versions, key=_order, default=None)
-
-
-def _order(version: str) -> list[int]:
-    return [int(part) for part in re.findall(r"\d+", version)]
+    return max(versions, key=lambda each: [int(part) for part in re.findall(r"\d+", each)], default=None)
 
 
 _TRIAL_SECONDS: Final = 60.0  # the first start creates a store

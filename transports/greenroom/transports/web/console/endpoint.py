@@ -137,7 +137,9 @@ class ConsoleEndpoint:
     async def _page(self, exchange: Exchange, caller: Caller) -> Response | None:
         head = exchange.head
         if self._visitors.page_session(head) is None:
-            return _plain_page("log_in.html", head.path, "Log in", next=_address(head))
+            return _plain_page(
+                "log_in.html", head.path, "Log in", next=f"{head.path}?{head.query}"[1:].rstrip("?")
+            )
         return await self._respond(exchange, await self._visitors.let_in(exchange, caller))
 
     async def _respond(self, exchange: Exchange, visitor: Visitor) -> Response | None:
@@ -258,11 +260,6 @@ def _plain_page(
 ) -> Response:
     """Return a page for a browser without a session."""
     return Response(status, [HTML], render(template, {**_basis(path), "title": title, **values}))
-
-
-def _address(head: RequestHead) -> str:
-    """Return the requested address without its leading slash."""
-    return f"{head.path}?{head.query}"[1:].rstrip("?")
 
 
 def _to(address: str, header: Header) -> Response:

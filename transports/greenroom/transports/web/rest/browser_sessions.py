@@ -292,7 +292,11 @@ class BrowserSessions:
     def _make_room(self, holder: str) -> None:
         for session in list(self._sessions.values()):
             self.end_if_expired(session)
-        own = [each for each in self._sessions.values() if _holder(each) == holder]
+        own = [
+            each
+            for each in self._sessions.values()
+            if each.caller.credential is not None and each.caller.credential.holder == holder
+        ]
         crowds = (own, MOST_OF_ONE), (list(self._sessions.values()), MOST)
         for crowd, most in crowds:
             if len(crowd) >= most:
@@ -347,8 +351,3 @@ def _describe(session: BrowserSession) -> ConnectedClient:
 def is_of_owner(caller: Caller) -> bool:
     """Return whether a caller logged in by a link: only the folder's owner makes links."""
     return caller.credential is not None and caller.credential.id.startswith(LINK)
-
-
-def _holder(session: BrowserSession) -> str | None:
-    credential = session.caller.credential
-    return None if credential is None else credential.holder

@@ -203,7 +203,11 @@ class Dispatcher:
     async def _part(self, more: More) -> bytes:
         with trio.move_on_after(self._request_timeout):
             return await more()
-        raise _not_read_within(self._request_timeout)
+        seconds = self._request_timeout
+        sentence = (
+            f"The file was not read within {seconds:g} s; nothing was changed. Repeat it, or ask for less."
+        )
+        raise Refusal("DEADLINE_EXCEEDED", sentence, deadline_ms=round(seconds * 1_000), outcome="not_done")
 
     async def _answer(self, visitor: Visitor, work: Work, failed: Failed) -> Response:
         agent = self.agent(visitor)
@@ -348,9 +352,3 @@ async def _reply(
 
 def _never_whole(_line: bytes) -> Response:
     raise AssertionError("a stream has no single response")
-
-
-def _not_read_within(seconds: float) -> Refusal:
-    """Make the refusal of a file that was not read in time; nothing was changed."""
-    sentence = f"The file was not read within {seconds:g} s; nothing was changed. Repeat it, or ask for less."
-    return Refusal("DEADLINE_EXCEEDED", sentence, deadline_ms=round(seconds * 1_000), outcome="not_done")

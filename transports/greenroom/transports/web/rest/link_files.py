@@ -68,7 +68,9 @@ class LinkFiles:
             self._remove(next(iter(self._files)))
         path = self._folder / f"{secrets.token_hex(16)}.html"
         try:
-            _prepare(self._folder)
+            self._folder.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+            self._folder.mkdir(FOLDER_MODE, exist_ok=True)
+            _check(self._folder)
             create_file(path, _PAGE.format(url=html.escape(url)).encode())
         except OSError as error:
             logger.warning("no file leads a browser to the console: %s", error)
@@ -114,13 +116,6 @@ def _unlink(path: Path) -> None:
         path.unlink(missing_ok=True)
     except OSError as error:
         logger.warning("a file that led a browser to the console stays: %s", error)
-
-
-def _prepare(folder: Path) -> None:
-    """Create the folder if it does not exist."""
-    folder.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
-    folder.mkdir(FOLDER_MODE, exist_ok=True)
-    _check(folder)
 
 
 def _check(folder: Path) -> None:

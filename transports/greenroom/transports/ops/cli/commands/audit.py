@@ -11,7 +11,7 @@ import os
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import trio
@@ -86,12 +86,10 @@ def _show(record: AuditRecord, *, as_json: bool) -> None:
         what.append(f"{record.times} times")
     if record.session_id is not None:
         what.append(f"session {printable(record.session_id)}")
-    what += [f"{name}={printable(_brief(value))}" for name, value in record.details.items()]
+    for name, value in record.details.items():
+        text = value if isinstance(value, str) else json.dumps(value, default=str)
+        what.append(f"{name}={printable(text)}")
     say(f"{record.time:%Y-%m-%d %H:%M:%S}  {' '.join(what)}  ({who or 'the server'})")
-
-
-def _brief(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 async def _export(chosen: argparse.Namespace, runtime: SharedRuntime, principal: Principal) -> int:

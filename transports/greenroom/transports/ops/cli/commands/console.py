@@ -18,7 +18,6 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -46,7 +45,8 @@ NewCode = Callable[[], str]
 
 def console(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Open a logged-in browser, or print the link; return the exit code."""
-    browser = None if chosen.print_only else _find_browser()
+    found = Browser()
+    browser = None if chosen.print_only or not found.reads_files() else found
     terminal = secrets.token_urlsafe() if _has_terminal() else None
     made = None
     with suppress(ControlSocketError, NoOwnerError):  # it does not serve browsers, or there is none
@@ -54,7 +54,11 @@ def console(chosen: argparse.Namespace, resolved: Resolved) -> int:
         made = json.loads(call(resolved.settings.data, link, patience=_PATIENCE))
     if made is None:
         return _serve_it(chosen, resolved, browser, terminal)
-    new_code = partial(_code_of_owner, resolved.settings.data, terminal or "")
+
+    def new_code() -> str:
+        request = Code(terminal=terminal or "")
+        return str(json.loads(call(resolved.settings.data, request, patience=_PATIENCE))["code"])
+
     if terminal is not None:
         _print_code(new_code())
         _explain_codes()
@@ -71,7 +75,8 @@ def _stay(new_code: NewCode) -> int:
     """
     try:
         remark("greenroom console: Ctrl-C ends this command; the browser stays logged in")
-        _print_at_enter(new_code)
+        while _has_line(sys.stdin.fileno()):
+            _print_code(new_code())
     except KeyboardInterrupt:
         pass
     except NoOwnerError:
@@ -79,11 +84,6 @@ def _stay(new_code: NewCode) -> int:
     except ControlSocketError as error:
         return complain("console", str(error), error.code)
     return exit_codes.OK
-
-
-def _code_of_owner(folder: Path, terminal: str) -> str:
-    code: str = json.loads(call(folder, Code(terminal=terminal), patience=_PATIENCE))["code"]
-    return code
 
 
 def _serve_it(
@@ -155,12 +155,6 @@ async def _open(
         await _print_at_enter_while_serving(new_code)
 
 
-def _find_browser() -> Browser | None:
-    """Return the browser; None if it cannot read a local file."""
-    browser = Browser()
-    return browser if browser.reads_files() else None
-
-
 def _open_browser(browser: Browser, file: Path) -> bool:
     """Open a browser at the link's file; return whether one certainly opened."""
     if not browser.open_file(file):
@@ -193,12 +187,6 @@ def _explain_codes() -> None:
         "greenroom console: type the code in the browser to make a key, export, or read as another agent; "
         "it works once, within ten minutes, and Enter prints a new one"
     )
-
-
-def _print_at_enter(new_code: NewCode) -> None:
-    """Print a code at each Enter, until the end of input."""
-    while _has_line(sys.stdin.fileno()):
-        _print_code(new_code())
 
 
 async def _print_at_enter_while_serving(new_code: NewCode) -> None:

@@ -22,7 +22,6 @@ from greenroom.actors import (
 )
 from greenroom.actors.core.audit.record import LONGEST
 from greenroom.runtime import (
-    BackupInfo,
     Encryption,
     GreenroomError,
     RestoreInfo,
@@ -91,7 +90,10 @@ def _carry_out(chosen: argparse.Namespace, settings: Settings) -> dict[str, Any]
     result: object
     match chosen.command:
         case "backup":
-            result = _backup(Path(chosen.destination), settings)
+            result = backup(settings.data, Path(chosen.destination), encryption=encryption(settings))
+            record_afterwards(
+                settings, "backup_store", to=str(result.path)[:LONGEST], bytes=result.file_bytes
+            )
         case "verify":
             checked = verify(settings.data, encryption=encryption(settings))
             result = merge_verify_results(checked, trio.run(_verify_memories, settings, chosen.rebuild))
@@ -127,12 +129,6 @@ def _carry_out(chosen: argparse.Namespace, settings: Settings) -> dict[str, Any]
             )
     found: dict[str, Any] = json.loads(as_json(result))
     return found
-
-
-def _backup(destination: Path, settings: Settings) -> BackupInfo:
-    done = backup(settings.data, destination, encryption=encryption(settings))
-    record_afterwards(settings, "backup_store", to=str(done.path)[:LONGEST], bytes=done.file_bytes)
-    return done
 
 
 def _restore(source: Path, settings: Settings) -> RestoreInfo:

@@ -45,7 +45,9 @@ class Checked(msgspec.Struct, kw_only=True):
 
 async def check(names: Sequence[str], resolved: Resolved, *, as_json: bool) -> int:
     """Print the state of each client; the exit code says whether there are problems."""
-    found = [await _checked(name, resolved) for name in names if name not in BY_HAND]
+    found = [inspect_client(name, resolved) for name in names if name not in BY_HAND]
+    for each in found:
+        await try_out(each, resolved)
     await _ask_versions(found)
     await _ask_audit_log(found, resolved)
     if as_json:
@@ -57,12 +59,6 @@ async def check(names: Sequence[str], resolved: Resolved, *, as_json: bool) -> i
         for each in found:
             _show(each)
     return exit_codes.FAILED if any(each.wrong for each in found) else exit_codes.OK
-
-
-async def _checked(name: str, resolved: Resolved) -> Checked:
-    result = inspect_client(name, resolved)
-    await try_out(result, resolved)
-    return result
 
 
 def inspect_client(name: str, resolved: Resolved) -> Checked:

@@ -54,13 +54,17 @@ _ENDED: Final = frozenset({"terminated", "archived"})
 
 def watch(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Print the session's messages until it ends, or until Ctrl-C; return the exit code."""
-    _start_logging(resolved.settings.log_level)
+    # Problems of the connection go to standard error, without a log's prefix.
+    logging.basicConfig(stream=sys.stderr, level="WARNING", format="greenroom watch: %(message)s")
+    logging.getLogger("greenroom").setLevel(resolved.settings.log_level.upper())
     try:
         session_id = name(128)(chosen.session.removeprefix(SCHEME))
     except InvalidValueError as error:
         return complain("watch", f"the session is {chosen.session!r}, but {error}", exit_codes.USAGE)
     place = _place(session_id, chosen.url, resolved.settings)
-    line = _style(as_json=chosen.json, colours=shows_colours(sys.stdout))
+    line: Callable[[Message], str] = coloured if shows_colours(sys.stdout) else plain
+    if chosen.json:
+        line = json.dumps
     follow = partial(_follow, _Session(session_id), place, line)
     return run_until_signal("watch", follow, exit_codes.OK)
 
@@ -72,12 +76,6 @@ def _place(session_id: str, url: str | None, settings: Settings) -> _Place:
     from greenroom.transports.ops.cli.commands.watch_socket import open_socket_source  # noqa: PLC0415 - the SDK takes a second
 
     return open_socket_source(session_id, url, settings)
-
-
-def _start_logging(level: str) -> None:
-    """Log connection problems to standard error, without a log's prefix."""
-    logging.basicConfig(stream=sys.stderr, level="WARNING", format="greenroom watch: %(message)s")
-    logging.getLogger("greenroom").setLevel(level.upper())
 
 
 @dataclass
@@ -119,7 +117,8 @@ async def _print_all(seen: _Source, session: _Session, line: Callable[[Message],
                 if session.last is None:
                     _introduce(session, read)
                 async for message in _new_messages(seen, session, read):
-                    if not await _say(line(message)):
+                    # In a thread: a paused reader must not keep this process from answering pings.
+                    if not await trio.to_thread.run_sync(say, line(message), abandon_on_cancel=True):
                         return exit_codes.OK
                 status = read["session"]["status"]
                 if status in _ENDED:
@@ -154,11 +153,6 @@ async def _new_messages(seen: _Source, session: _Session, read: dict[str, Any]) 
     session.last = session.last or 0
 
 
-async def _say(text: str) -> bool:
-    # In a thread: a paused reader must not keep this process from answering pings.
-    return await trio.to_thread.run_sync(say, text, abandon_on_cancel=True)
-
-
 def plain(message: Message) -> str:
     """Render a message as one plain line."""
     return "  ".join(
@@ -176,21 +170,11 @@ def coloured(message: Message) -> str:
     sender, visibility = printable(message["sender"]), printable(message["visibility"])
     colour = _SENDERS[zlib.crc32(sender.encode(errors="replace")) % len(_SENDERS)]
     first, *others = message["content"].split("\n")
+    at = dt.datetime.fromisoformat(message["timestamp"]).astimezone()
     head = [
-        paint(_local(message["timestamp"]), "dim"),
+        paint(f"{at:%Y-%m-%d %H:%M:%S}", "dim"),
         paint(f"{sender:<12}", "bold", colour),
         paint(f"{visibility:<10}", *_VISIBILITIES.get(message["visibility"], ())),
         printable(first),
     ]
     return "\n".join(["  ".join(head), *(paint(_MARGIN, "dim") + printable(other) for other in others)])
-
-
-def _style(*, as_json: bool, colours: bool) -> Callable[[Message], str]:
-    """Return the function that renders messages."""
-    if as_json:
-        return json.dumps
-    return coloured if colours else plain
-
-
-def _local(timestamp: str) -> str:
-    return dt.datetime.fromisoformat(timestamp).astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -82,7 +82,8 @@ def groups(now: Sample, before: Sample | None) -> list[GaugeGroup]:
     figures = now.figures
     actors, messages, store, bus = (figures[part] for part in ("actors", "messages", "store", "bus"))
     commits, dispatcher, speed = figures["commits"], figures["dispatcher"], rates(now, before)
-    together = _quotient(speed["works"], speed["commits"])
+    works, commits_a_second = speed["works"], speed["commits"]
+    together = works / commits_a_second if works is not None and commits_a_second else None
     return [
         GaugeGroup(
             "requests",
@@ -261,7 +262,3 @@ def _time(seconds: float) -> str:
 
 def _commit(name: str, seconds: float) -> GaugeRow:
     return GaugeRow(name, _time(seconds), seconds > SLOW_COMMIT_SECONDS)
-
-
-def _quotient(dividend: float | None, divisor: float | None) -> float | None:
-    return dividend / divisor if dividend is not None and divisor else None

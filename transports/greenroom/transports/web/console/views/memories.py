@@ -73,14 +73,17 @@ async def memories(reader: Reader, place: Place) -> View:
     if not place.rest:
         return await _list(reader, place)
     if place.rest in {"duplicates", "contradictions"}:
-        return await _pairs(reader, place)
+        kind: Any = "duplicates" if place.rest == "duplicates" else "conflicts"
+        pairs = ListMemoryPairs(namespace=place.get("namespace"), kind=kind, cursor=place.get("cursor"))
+        return _paged("memory_pairs.html", place, await reader.ask(pairs))
     if place.rest == "stale":
         why = place.get("why") or "unused"
         return await _list(reader, place, state=why, order=_ORDER_OF.get(why))
     if place.rest == "unreviewed":
         return await _list(reader, place, unreviewed=True)
     if place.rest == "forgotten":
-        return await _forgotten(reader, place)
+        forgotten = ListForgotten(namespace=place.get("namespace"), cursor=place.get("cursor"))
+        return _paged("memory_forgotten.html", place, await reader.ask(forgotten))
     return await _memory(reader, place)
 
 
@@ -129,17 +132,6 @@ async def _list(
     }
     title = LISTS.get(place.rest, "Memories")
     return View("memories.html", title, values, topics=(memories_uri(page.namespace),))
-
-
-async def _pairs(reader: Reader, place: Place) -> View:
-    kind: Any = "duplicates" if place.rest == "duplicates" else "conflicts"
-    request = ListMemoryPairs(namespace=place.get("namespace"), kind=kind, cursor=place.get("cursor"))
-    return _paged("memory_pairs.html", place, await reader.ask(request))
-
-
-async def _forgotten(reader: Reader, place: Place) -> View:
-    request = ListForgotten(namespace=place.get("namespace"), cursor=place.get("cursor"))
-    return _paged("memory_forgotten.html", place, await reader.ask(request))
 
 
 def _paged(template: str, place: Place, page: Any) -> View:

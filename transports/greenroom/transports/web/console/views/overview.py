@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from greenroom.actors import GetOverview
-from greenroom.actors.app.savings.requests import PeriodSavings
 from greenroom.transports.web.console.view import Place, Reader, View
 
 _EVERY: Final = 10.0
@@ -25,11 +24,10 @@ async def overview(reader: Reader, _place: Place) -> View:
         "periods": periods,
         "period": "day" if periods is savings.days else "hour",
         "shown_operations": shown,
-        "others": {each.begins: _others(each, shown) for each in periods},
+        "others": {
+            each.begins: sum(saved for name, saved in each.by_operation.items() if name not in shown)
+            for each in periods
+        },
         "levels": sorted({level for each in periods for level in each.hit_rates}),
     }
     return View("overview.html", "Overview", values, every=_EVERY)
-
-
-def _others(period: PeriodSavings, shown: list[str]) -> int:
-    return sum(saved for name, saved in period.by_operation.items() if name not in shown)

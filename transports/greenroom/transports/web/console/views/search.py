@@ -81,12 +81,8 @@ def merge_modes(reply: SearchExplained | ResultsExplained) -> list[Compared]:
         )
         for name, hit in hits.items()
     ]
-    return sorted(found, key=_height, reverse=True)
-
-
-def _height(each: Compared) -> float:
-    """Return the sum of a result's reciprocal ranks."""
-    return sum(1 / place for place in each.places.values() if place)
+    # The best has the largest sum of reciprocal ranks.
+    return sorted(found, key=lambda each: sum(1 / at for at in each.places.values() if at), reverse=True)
 
 
 def _longest(hits: Iterable[HitExplained | ResultExplained]) -> float:
