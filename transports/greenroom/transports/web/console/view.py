@@ -11,7 +11,6 @@ import msgspec
 import trio
 
 from greenroom.actors.core.auth.scopes import allows, needed_for_request
-from greenroom.actors.core.validation.parse import check_request
 from greenroom.runtime import GreenroomError
 from greenroom.transports.web.rest.browser_sessions import SessionView
 from greenroom.transports.web.rest.impersonation import VisitorAgent
@@ -88,11 +87,6 @@ class Reader:
     def check_scope(self, request: type[Any]) -> None:
         """Check the visitor's scope for a type of request, before the URL is parsed."""
         self._agent.check_scope(request)
-
-    def check(self, request: Any) -> None:
-        """Check a request, its scope first."""
-        self.check_scope(type(request))
-        check_request(request)
 
     async def ask(self, request: Any) -> Any:
         """Send a request to the domain, after a yield to the event loop."""

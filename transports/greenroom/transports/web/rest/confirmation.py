@@ -23,7 +23,6 @@ from greenroom.runtime import Refusal
 from greenroom.transports.auth.authenticator import AUTHORIZATION, AuditHook, Authenticator
 from greenroom.transports.auth.caller import Caller, Headers
 from greenroom.transports.base.errors import HttpRefusedError
-from greenroom.transports.mcp.agent_port import SubscriberPort
 from greenroom.transports.web.rest.browser_sessions import CONSOLE, BrowserSession, principal_for
 from greenroom.transports.web.rest.impersonation import VisitorAgent
 
@@ -159,30 +158,26 @@ async def authenticate_key(authenticator: Authenticator, caller: Caller, lines: 
     return await authenticator.authenticate(caller, sent)
 
 
-class ConfirmedAgent:
+class ConfirmedAgent(VisitorAgent):
     """The agent of a browser, which requires a confirmation for sensitive actions."""
 
     def __init__(
         self, agent: VisitorAgent, session: BrowserSession, scopes: frozenset[str], confirm: Confirm
     ) -> None:
-        self._agent = agent
+        super().__init__(agent)
         self._session = session
         self._scopes = scopes
         self._confirm = confirm
         self._is_confirmed = False
 
-    def check_scope(self, request: type[Any], arguments: bytes = b"") -> None:
-        """Check the scope of a request type, see `VisitorAgent`."""
-        self._agent.check_scope(request, arguments)
-
     async def ask(self, request: Any, *, checked: bool = False) -> Any:
         """Return the reply to a request."""
         action = None if self._is_confirmed else action_of(request)
         if action is None or not allows(self._scopes, action.needs) or self._is_of_confirmed(request):
-            return await self._agent.ask(request, checked=checked)
+            return await super().ask(request, checked=checked)
         undo = await self._confirm(action)
         try:
-            reply = await self._agent.ask(request, checked=checked)
+            reply = await super().ask(request, checked=checked)
         except Refusal:
             undo()
             raise
@@ -197,14 +192,6 @@ class ConfirmedAgent:
         These URIs cannot be guessed. Those of passports are listed, so each one needs a confirmation.
         """
         return isinstance(request, ReadResource) and request.uri in self._session.exported
-
-    def subscriber(self, window: float) -> SubscriberPort:
-        """Return a new subscriber."""
-        return self._agent.subscriber(window)
-
-    def close(self) -> None:
-        """Release what the agent holds, see `VisitorAgent`."""
-        self._agent.close()
 
 
 def _nothing() -> None:

@@ -247,7 +247,7 @@ class Dispatcher:
         """
         is_person = visitor.session is not None
         caller = msgspec.structs.replace(visitor.caller, is_single_request=True, is_person=is_person)
-        agent: VisitorAgent = self._agent_for(caller, visitor.agent)
+        agent = VisitorAgent(self._agent_for(caller, visitor.agent))
         if visitor.impersonator is not None and caller.credential is not None:
             seen = caller.credential.grant
             record = partial(self._impersonations.record, visitor.holder, visitor.impersonator, seen)
