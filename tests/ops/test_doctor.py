@@ -45,7 +45,7 @@ from greenroom.transports.ops.cli.doctor.finding import Finding, error, exit_cod
 from greenroom.transports.ops.cli.doctor.machine import of_address_space, of_files, of_watches
 from greenroom.transports.ops.cli.main import main
 from greenroom.transports.ops.cli.support.startup_notice import program
-from greenroom.transports.ops.control.server import serve_control
+from greenroom.transports.ops.control.server import Served, serve_control
 
 pytestmark = pytest.mark.promise("cli.doctor")
 
@@ -77,7 +77,7 @@ class Home:
     @asynccontextmanager
     async def served(self) -> AsyncIterator[None]:
         async with self.opened() as runtime, trio.open_nursery() as nursery:
-            await nursery.start(serve_control, self.store, ObservedServer(RequestMeter([]), runtime))
+            await nursery.start(serve_control, self.store, Served(ObservedServer(RequestMeter([]), runtime)))
             yield
             nursery.cancel_scope.cancel()
 

@@ -155,7 +155,7 @@ RecordRead = Callable[[str | None, str | None], None]
 
 
 class ImpersonatedAgent(VisitorAgent):
-    """An agent that an impersonator reads as: it refuses all writes, and every read is recorded.
+    """An agent as which an impersonator reads; writes are refused, reads recorded.
 
     A notification reveals no content, so a subscription is not recorded.
     """

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple
 
 import trio
 
@@ -81,7 +81,7 @@ from greenroom.transports.ops.cli.support.open_store import (
     passport_options,
 )
 from greenroom.transports.ops.cli.support.startup_notice import explain_sockets, explain_stdio
-from greenroom.transports.ops.control.server import Linker, serve_control
+from greenroom.transports.ops.control.server import Linker, Served, serve_control
 from greenroom.transports.sockets.stdio.server import refuse_stdio, serve_stdio
 from greenroom.transports.web.rest.browser_sessions import LINK_SECONDS, LINKS, BrowserSessions
 from greenroom.transports.web.rest.link_files import FOLDER, LinkFiles
@@ -91,11 +91,8 @@ _START_US_WHERE_THEY_WORK: Final = frozenset({"codex"})
 """Tools that start their servers in their working folder, and report it in no other way."""
 
 
-class Opened(Protocol):
-    """The purpose of a server that a command starts; `stop` ends the server."""
-
-    def __call__(self, link: Linker, sessions: BrowserSessions, stop: trio.Event) -> Awaitable[None]:
-        """Run until the server ends."""
+Opened = Callable[[Linker, BrowserSessions, trio.Event], Awaitable[None]]
+"""What a server is opened for: makes links, sees the browsers, and ends the server by setting the event."""
 
 
 class Purpose(NamedTuple):
@@ -248,7 +245,8 @@ async def _serve(
         observed = ObservedServer(server.meter, runtime, access, savings, stop.is_set)
         _tell_presence(nursery, observed, server, sessions, settings.data)
         drain = Drain(runtime, settings.data)
-        control = partial(serve_control, settings.data, observed, drain, link, files, sessions.new_code)
+        served = Served(observed, drain, link, files, sessions.new_code)
+        control = partial(serve_control, settings.data, served)
         await _start_control(nursery, runtime, drain, control)
         gc.freeze()  # imported objects stay, so collections need not look at them
         async with server.running(), trio.open_nursery() as serving:

@@ -20,9 +20,8 @@ from greenroom.transports.clients.setup.change import (
     take_out,
 )
 from greenroom.transports.clients.setup.files import check_below, keep_record, read, record_of, replace
-from greenroom.transports.clients.setup.own_command import put_by_client, remove_by_client
 from greenroom.transports.clients.setup.plugin import MANIFEST, PLUGIN, is_plugin, plugin_files
-from greenroom.transports.clients.setup.programs import try_start
+from greenroom.transports.clients.setup.programs import put_by_client, remove_by_client, try_start
 from greenroom.transports.clients.table import BY_HAND, CLIENTS, SERVER, Client
 from greenroom.transports.ops.cli.commands.setup_check import check
 from greenroom.transports.ops.cli.commands.setup_hooks import (
