@@ -87,32 +87,19 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrowserSession:
-    """The session of one browser.
-
-    Attributes:
-        id: A public id, which grants nothing.
-        caller: The authenticated caller.
-        csrf_token: Proves that a page of this server sent a request.
-        began: The time of the log-in, on trio's clock.
-        used: The time of the last request, on trio's clock.
-        began_at: The time of the log-in, by the wall clock.
-        has_ended: Whether the session has ended.
-        codes: The codes of the terminal that made the link; None without a terminal, or for a key.
-        impersonations: Confirmed impersonations, each with the time at which it ends.
-        exported: URIs of the parts of the last confirmed memory exports.
-    """
+    """The session of one browser."""
 
     def __init__(self, digest: bytes, caller: Caller, codes: TerminalCodes | None = None) -> None:
-        self.id = secrets.token_hex(8)
+        self.id = secrets.token_hex(8)  # public: it grants nothing
         self.caller = caller
-        self.csrf_token = secrets.token_urlsafe(_BYTES)
-        self.began = self.used = trio.current_time()
+        self.csrf_token = secrets.token_urlsafe(_BYTES)  # proves that a page of this server sent a request
+        self.began = self.used = trio.current_time()  # of the log-in and of the last request
         self.began_at = datetime.now(UTC)
         self.has_ended = False
         self.digest = digest
-        self.codes = codes
-        self.impersonations: dict[Hashable, float] = {}
-        self.exported: deque[str] = deque(maxlen=MOST_EXPORTED)
+        self.codes = codes  # of the terminal that made the link; None without a terminal, or for a key
+        self.impersonations: dict[Hashable, float] = {}  # confirmed ones, and when each ends
+        self.exported: deque[str] = deque(maxlen=MOST_EXPORTED)  # URIs of confirmed memory exports
         self.kept = ExitStack()
         self.open: set[Callable[[str], None]] = set()
 

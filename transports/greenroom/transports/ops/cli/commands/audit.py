@@ -40,7 +40,18 @@ async def audit(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Run one of the actions; return the exit code."""
     try:
         async with open_store(resolved.settings) as runtime:
-            return await _ACTIONS[chosen.action](chosen, runtime, operator(resolved.settings))
+            principal = operator(resolved.settings)
+            match chosen.action:
+                case "tail":
+                    return await _tail(chosen, runtime, principal)
+                case "export":
+                    return await _export(chosen, runtime, principal)
+                case "verify":
+                    return await _verify(chosen, runtime, principal)
+            checkpoint = await runtime.query(CheckpointAudit(), principal=principal)
+            say(msgspec.json.encode(checkpoint).decode())
+            await record(runtime, principal, "checkpoint_audit", count=checkpoint.count)
+            return exit_codes.OK
     except OSError as error:
         return complain("audit", f"{error.filename}: {error.strerror or error}", exit_codes.NO_ACCESS)
 
@@ -121,13 +132,6 @@ def _drop(name: str) -> None:
             Path(name).unlink()
 
 
-async def _checkpoint(chosen: argparse.Namespace, runtime: SharedRuntime, principal: Principal) -> int:  # noqa: ARG001  as the others
-    checkpoint = await runtime.query(CheckpointAudit(), principal=principal)
-    say(msgspec.json.encode(checkpoint).decode())
-    await record(runtime, principal, "checkpoint_audit", count=checkpoint.count)
-    return exit_codes.OK
-
-
 async def _verify(chosen: argparse.Namespace, runtime: SharedRuntime, principal: Principal) -> int:
     known = () if chosen.checkpoint is None else _checkpoints(Path(chosen.checkpoint))
     found = await runtime.query(CheckAudit(checkpoints=known), principal=principal)
@@ -173,6 +177,3 @@ def _checkpoints(path: Path) -> tuple[Checkpoint, ...]:
     if not found:
         raise BadCheckpointError(f"{path} has no checkpoint; `greenroom audit checkpoint` prints one")
     return tuple(found)
-
-
-_ACTIONS: Final = {"tail": _tail, "export": _export, "verify": _verify, "checkpoint": _checkpoint}

@@ -70,7 +70,6 @@ from greenroom.transports.ops.cli.support.error_report import (
     leaf_errors,
     log_complaint,
     run_reported,
-    start_json_log,
     start_logging,
 )
 from greenroom.transports.ops.cli.support.listeners import Sockets, open_sockets
@@ -106,10 +105,7 @@ class Purpose(NamedTuple):
 def serve(_chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Serve until the end of input or a signal; return the exit code."""
     settings = resolved.settings
-    if settings.log_format == "json":
-        start_json_log(settings.log_level)
-    else:
-        start_logging(settings.log_level)
+    start_logging(settings.log_level, as_json=settings.log_format == "json")
     for name, stream in (("input", sys.stdin), ("output", sys.stdout)):
         if stream is None and _on_stdio(settings):  # the descriptor was closed at the start
             return _complain(settings)(

@@ -26,12 +26,14 @@ from greenroom.transports.clients.table import BY_HAND, CLIENTS, SERVER, Client
 from greenroom.transports.ops.cli.commands.setup_check import check
 from greenroom.transports.ops.cli.commands.setup_hooks import (
     hooks_record,
+    is_agreed,
     own_hook_entries,
     set_up_hooks,
+    show_change,
     take_back_hooks,
 )
 from greenroom.transports.ops.cli.output import complain, remark, say
-from greenroom.transports.ops.cli.support.client_files import is_agreed, show_change, start_command
+from greenroom.transports.ops.cli.support.startup_notice import start_command
 from greenroom.transports.ops.cli.support.terminal import printable
 
 

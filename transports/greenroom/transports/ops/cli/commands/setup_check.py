@@ -20,9 +20,9 @@ from greenroom.transports.clients.table import BY_HAND, CLIENTS
 from greenroom.transports.ops.cli.commands.setup_hooks import hooks_state
 from greenroom.transports.ops.cli.output import complain, remark, say, say_json
 from greenroom.transports.ops.cli.support.audit_record import operator
-from greenroom.transports.ops.cli.support.client_files import start_command
 from greenroom.transports.ops.cli.support.error_report import leaf_errors
 from greenroom.transports.ops.cli.support.open_store import open_store
+from greenroom.transports.ops.cli.support.startup_notice import start_command
 from greenroom.transports.ops.cli.support.terminal import printable
 
 

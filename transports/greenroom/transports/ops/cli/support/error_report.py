@@ -72,19 +72,17 @@ class _WithoutKeys(logging.Formatter):
         return mask_keys(text)
 
 
-def start_logging(level: str) -> None:
-    """Send the log to standard error, the only stream that MCP leaves for it."""
-    handler = logging.StreamHandler(_NeverWaits(_dropped))
-    handler.setFormatter(_WithoutKeys("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(handlers=[handler], level=level.upper())
+def start_logging(level: str, *, as_json: bool = False) -> None:
+    """Send the log to standard error, the only stream that MCP leaves for it.
 
-
-def start_json_log(level: str) -> None:
-    """Send the log and Python's warnings as JSON lines to standard error."""
-    handler = logging.StreamHandler(_NeverWaits(json_of_dropped))
-    handler.setFormatter(JsonLines())
+    As JSON lines it has Python's warnings, too.
+    """
+    handler = logging.StreamHandler(_NeverWaits(json_of_dropped if as_json else _dropped))
+    pattern = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+    handler.setFormatter(JsonLines() if as_json else _WithoutKeys(pattern))
     logging.basicConfig(handlers=[handler], level=level.upper())
-    logging.captureWarnings(capture=True)
+    if as_json:
+        logging.captureWarnings(capture=True)
 
 
 def _dropped(count: int) -> str:

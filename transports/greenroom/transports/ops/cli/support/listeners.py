@@ -75,7 +75,7 @@ class Sockets:
             from greenroom.transports.sockets.http.server import HttpServer  # noqa: PLC0415 - likewise
             from greenroom.transports.web.console.serving import browser_endpoints  # noqa: PLC0415 - likewise
 
-            await runtime.wait_until_reached()
+            await runtime.wait_until_reached()  # its secret determines the console's path
             browsers = browser_endpoints(
                 server,
                 agent_for,
@@ -116,20 +116,13 @@ class Sockets:
 
     def browser_path(self, runtime: RuntimeClient) -> str | None:
         """Return the secret path of the console; None with TLS."""
-        if self._is_secure():
+        settings = self._settings
+        has_tls = settings.tls_cert is not None or (settings.base_url or "").startswith("https:")
+        if has_tls or settings.behind_proxy:
             return None
         from greenroom.transports.web.rest.browser_path import browser_path  # noqa: PLC0415 - not for stdio
 
         return browser_path(runtime)
-
-    def _is_secure(self) -> bool:
-        """Return whether browsers use TLS, possibly of a proxy."""
-        settings = self._settings
-        return (
-            settings.tls_cert is not None
-            or settings.behind_proxy
-            or (settings.base_url or "").startswith("https:")
-        )
 
     def urls(self) -> list[tuple[str, str]]:
         """Return each transport's type in clients' files, and its URL."""

@@ -1,4 +1,4 @@
-"""Messages of `greenroom serve` at a terminal: the data folder, and a client's entry."""
+"""The command by which clients start this program, and what `greenroom serve` says of it."""
 
 from __future__ import annotations
 
@@ -77,3 +77,19 @@ def program() -> tuple[str, list[str]]:
     if os.access(script, os.X_OK):
         return str(script), []
     return sys.executable, ["-m", "greenroom.transports.cli"]
+
+
+def start_command(name: str, resolved: Resolved) -> tuple[str, list[str]]:
+    """Return the command that starts a server; defaults of folder and user are left out."""
+    command, before = program()
+    return command, [*before, "serve", "--agent", name.removesuffix("-project"), *owner_options(resolved)]
+
+
+def owner_options(resolved: Resolved) -> list[str]:
+    """Return the options for folder and user, unless they are the defaults."""
+    options = []
+    if resolved.sources["data"].kind != "default":
+        options += ["--data", str(resolved.settings.data.absolute())]
+    if resolved.sources["user"].kind != "default":
+        options += ["--user", resolved.settings.user]
+    return options
