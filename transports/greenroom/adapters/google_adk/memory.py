@@ -80,11 +80,7 @@ class GreenroomMemoryService(BaseMemoryService):
         session_id: str | None = None,  # noqa: ARG002  the kit's; see below
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Store the texts of events; those that were added before, by their ids, are skipped.
-
-        Raises:
-            ServiceError: as `add_session_to_memory`.
-        """
+        """Store the texts of events; those that were added before, by their ids, are skipped."""
         for event in events:
             if event.content is not None and not event.partial:
                 at = time_of(event)
@@ -105,11 +101,7 @@ class GreenroomMemoryService(BaseMemoryService):
         memories: Sequence[MemoryEntry],
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Store memories unchanged; one with an existing id is skipped.
-
-        Raises:
-            ServiceError: as `add_session_to_memory`.
-        """
+        """Store memories unchanged; one with an existing id is skipped."""
         for memory in memories:
             both = {**(custom_metadata or {}), **memory.custom_metadata}
             entry = memory.model_copy(update={"id": memory.id or uuid.new_uuid(), "custom_metadata": both})

@@ -151,11 +151,7 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Store what a task wrote, until the next checkpoint includes it; existing writes stay.
-
-        Raises:
-            ServiceError: it has more than 64 MiB.
-        """
+        """Store what a task wrote, until the next checkpoint includes it; existing writes stay."""
         configurable = config["configurable"]
         await self._service.put_writes(
             PutWrites(
@@ -195,9 +191,6 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
 
         ``keep_latest`` keeps the newest checkpoint of each namespace, and the earlier ones that its delta
         channels need.
-
-        Raises:
-            ValueError: the strategy does not exist.
         """
         if strategy not in {"keep_latest", "delete"}:
             raise ValueError(f"the strategy is {strategy!r}, and there are 'keep_latest' and 'delete'")

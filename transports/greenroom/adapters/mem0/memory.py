@@ -150,11 +150,7 @@ class AsyncMemory:
     ) -> dict[str, Any]:
         """Return the memories that match filters, newest update first.
 
-        Args:
-            filters: With ``user_id``, ``agent_id`` or ``run_id``, and conditions on the metadata.
-            top_k: Most memories.
-            show_expired: Include memories after their ``expiration_date``.
-            others: None.
+        The filters have ``user_id``, ``agent_id`` or ``run_id``, and conditions on the metadata.
         """
         given_filters.check_numbers(top_k)
         wanted = given_filters.check(filters, others, self.get_all)
@@ -227,14 +223,8 @@ class AsyncMemory:
     ) -> dict[str, str]:
         """Give a memory a new text, more metadata, or a new last day.
 
-        Older versions stay in its history.
-
-        Args:
-            memory_id: The memory.
-            text: The new text.
-            metadata: Replaces members of the same names; the owner does not change.
-            expiration_date: As in `add`; None: no last day.
-            data: An older name of ``text``.
+        Members of the metadata are replaced by name, and the owner does not change. A day of None is no last
+        day. ``data`` is an older name of ``text``. Older versions stay in the history.
         """
         text = data if text is None else text
         if text is None and metadata is None and expiration_date is UNSET:
@@ -295,11 +285,7 @@ class AsyncMemory:
         return history(versions, texts, {} if found is None else found[1].payload)
 
     async def reset(self) -> None:
-        """Refuse, and name what to call instead: others store memories in the same database.
-
-        Raises:
-            NotImplementedError: always.
-        """
+        """Refuse, and name what to call instead: others store memories in the same database."""
         raise NotImplementedError(
             "a database of Greenroom is not mem0's alone: forget a user's memories by delete_all(user_id=…), "
             "or all data about a person by the request EraseUser"

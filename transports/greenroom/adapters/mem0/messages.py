@@ -10,15 +10,7 @@ Extractor = Callable[[Sequence[dict[str, Any]]], Sequence[str]]
 
 
 class ValidationError(Exception):
-    """Arguments of ``add`` are wrong.
-
-    Attributes:
-        message: What is wrong.
-        error_code: Which rule: ``VALIDATION_001`` to ``VALIDATION_003``.
-        details: The values.
-        suggestion: What to do.
-        debug_info: Always empty.
-    """
+    """Arguments of ``add`` are wrong; its members are those of mem0's error."""
 
     def __init__(self, message: str, error_code: str, details: dict[str, Any], suggestion: str) -> None:
         super().__init__(message)

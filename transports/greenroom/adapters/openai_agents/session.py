@@ -58,7 +58,8 @@ class GreenroomSession:
         key: The id of the session of Greenroom.
 
     Raises:
-        ValueError: the session id is invalid. The methods' `ServiceError` is a ``ValueError``, too.
+        ValueError: the session id is invalid. The methods raise `ServiceError`, a ``ValueError``: an item
+            is invalid, the session has ended, or it belongs to another user.
     """
 
     def __init__(
@@ -83,9 +84,6 @@ class GreenroomSession:
         """Return the newest items, oldest first.
 
         A limit of None is that of ``session_settings``; below 0 it is no limit.
-
-        Raises:
-            ServiceError: the session belongs to another user.
         """
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
@@ -111,9 +109,6 @@ class GreenroomSession:
         """Add items, all or none, in one commit: up to 16 MB of JSON.
 
         Of an item over 1 MB, such as a photo, agents see its text; passports leave it out.
-
-        Raises:
-            ServiceError: an item is invalid, the session has ended, or it belongs to another user.
         """
         batch = secrets.token_hex(16)
         while items:
@@ -127,11 +122,7 @@ class GreenroomSession:
                 return
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Remove and return the newest item; None if there is none.
-
-        Raises:
-            ServiceError: the session has ended, or belongs to another user.
-        """
+        """Remove and return the newest item; None if there is none."""
         if not await self._is_there():
             return None
         try:
@@ -144,11 +135,7 @@ class GreenroomSession:
         return cast("TResponseInputItem", item_of(event.content))
 
     async def clear_session(self) -> None:
-        """Remove all items.
-
-        Raises:
-            ServiceError: the session has ended, or belongs to another user.
-        """
+        """Remove all items."""
         if not await self._is_there():
             return
         try:
