@@ -18,7 +18,7 @@ import trio
 from bench.harness import Figure, Plan, Report, Table, check
 from bench.imported import import_memories
 from greenroom.actors import Agent, Principal, open_greenroom
-from greenroom.transports.web.console.pacing import Turns
+from greenroom.transports.web.console.page_cache import Turns
 from greenroom.transports.web.console.rendering import render_long
 from greenroom.transports.web.console.view import Place, Reader, View, ViewFunction
 from greenroom.transports.web.console.views.memories import memories

@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     prepare()
     if "_ARGCOMPLETE" in os.environ:  # set by a shell that completes a line, see `greenroom completion`
-        from greenroom.transports.ops.cli.completion import complete  # noqa: PLC0415 - only for completion
+        from greenroom.transports.ops.cli.commands.completion import complete  # noqa: PLC0415 - only for completion
 
         complete()
     if given[:1] == ["hook"]:

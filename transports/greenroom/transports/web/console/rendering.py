@@ -16,7 +16,7 @@ from markupsafe import Markup
 from greenroom.actors.core.replies.memory_types import author_text
 from greenroom.actors.memories.requests.replies import MemoryView, VersionView
 from greenroom.actors.memories.requests.review import ListedMemory
-from greenroom.transports.web.console.pacing import Turns
+from greenroom.transports.web.console.page_cache import Turns
 
 _TEMPLATES: Final = Path(__file__).with_name("templates")
 NOTHING: Final = "\N{EN DASH}"

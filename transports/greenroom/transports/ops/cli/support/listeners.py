@@ -73,7 +73,7 @@ class Sockets:
         if self._http:
             from greenroom.transports.sockets.http.app import HttpApp, HttpOptions  # noqa: PLC0415 - these take 0.1 s
             from greenroom.transports.sockets.http.server import HttpServer  # noqa: PLC0415 - likewise
-            from greenroom.transports.web.console.serving import browser_endpoints  # noqa: PLC0415 - likewise
+            from greenroom.transports.web.console.endpoint import browser_endpoints  # noqa: PLC0415 - likewise
 
             await runtime.wait_until_reached()  # its secret determines the console's path
             browsers = browser_endpoints(
