@@ -170,13 +170,11 @@ class GreenroomSessionService(BaseSessionService):
         if event.partial:
             return event
         name = names.session_name(session.app_name, session.user_id, session.id)
-        fields = to_append(event, lambda key: not key.startswith(State.TEMP_PREFIX))
-        own, shared = _split(fields.delta)
+        fields, delta = to_append(event, lambda key: not key.startswith(State.TEMP_PREFIX))
+        own, shared = _split(delta)
         changes = self._shared_changes(session.app_name, session.user_id, shared)
         await self._check(session.user_id, changes)
-        appended = await self._append(
-            session, {**fields.event, "session_id": name, "state_delta": own}, changes
-        )
+        appended = await self._append(session, {**fields, "session_id": name, "state_delta": own}, changes)
         if not appended.is_new and any(each.id == event.id for each in session.events):
             return event
         kept = await super().append_event(session=session, event=event)

@@ -7,7 +7,7 @@ because clients add members with each version.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -129,13 +129,10 @@ def _typed(prompt: str, given: tuple[str, str] | None) -> str:
 
 
 def _first(data: Mapping[str, Any], names: tuple[str, ...]) -> str:
-    return next(_texts(data, names), "")
-
-
-def _texts(data: Mapping[str, Any], names: tuple[str, ...]) -> Iterator[str]:
     for name in names:
         value = data.get(name)
         if isinstance(value, list) and value:
             value = value[0]
         if isinstance(value, str) and value:
-            yield replace_surrogates(value)
+            return replace_surrogates(value)
+    return ""

@@ -14,8 +14,8 @@ from greenroom.actors.core.auth.namespaces import project_of_path
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.sessions.requests.hook_events import MAX_PROMPT, HookEvent, HookName, Turn
 from greenroom.transports.clients.hooks.client_json import replace_surrogates
-from greenroom.transports.clients.hooks.dialects import DIALECTS, HookInput, Transcripts
-from greenroom.transports.clients.hooks.spool import Entry, Spool, hold_spool
+from greenroom.transports.clients.hooks.dialects import DIALECTS, HookInput
+from greenroom.transports.clients.hooks.spool import Entry, hold_spool
 from greenroom.transports.clients.hooks.tool_calls import ToolCall
 from greenroom.transports.clients.hooks.transcript import (
     GAP,
@@ -130,35 +130,23 @@ def enqueue(
     if hook == "post-tool":
         return False
     path = check_path(hook_input.transcript, place, environment)
-    with hold_spool(folder) as spool:
-        if hook == "session-end":
-            spool.forget_old()
-        return _put_tail(spool, principal, hook, client, hook_input, path, place)
-
-
-def _put_tail(
-    spool: Spool,
-    principal: Principal,
-    hook: HookName,
-    client: str,
-    hook_input: HookInput,
-    path: str,
-    place: Transcripts,
-) -> bool:
     key = key_of(client, session_of(client, hook_input), path)
     turns: list[RawTurn] = []
     kept = None
-    try:
-        turns, kept = read_tail(path, place, spool.read_offset(key))
-    except FileNotFoundError:
-        if hook != "session-end":  # a session may end before its first message
-            raise NothingKeptError(
-                f"there is no transcript {path[:200]!r}, so nothing of it is kept"
-            ) from None
-    event = make_event(hook, client, hook_input, turns)
-    if not _has_news(event):
-        return False
-    spool.put(Entry(principal=principal, event=event), key, kept)
+    with hold_spool(folder) as spool:
+        if hook == "session-end":
+            spool.forget_old()
+        try:
+            turns, kept = read_tail(path, place, spool.read_offset(key))
+        except FileNotFoundError:
+            if hook != "session-end":  # a session may end before its first message
+                raise NothingKeptError(
+                    f"there is no transcript {path[:200]!r}, so nothing of it is kept"
+                ) from None
+        event = make_event(hook, client, hook_input, turns)
+        if not _has_news(event):
+            return False
+        spool.put(Entry(principal=principal, event=event), key, kept)
     return True
 
 

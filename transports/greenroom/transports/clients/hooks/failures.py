@@ -10,7 +10,7 @@ import hashlib
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,12 @@ import msgspec
 from greenroom.runtime.base.errors import GreenroomError
 from greenroom.runtime.lmdb.files import FILE_MODE, FOLDER_MODE
 from greenroom.transports.clients.hooks.client_json import replace_surrogates
-from greenroom.transports.clients.hooks.spool_folder import FOLDER_FLAGS, READ_FLAGS, open_spool_folder
+from greenroom.transports.clients.hooks.spool_folder import (
+    FOLDER_FLAGS,
+    READ_FLAGS,
+    closed_after,
+    open_spool_folder,
+)
 
 _FILE: Final = "failures.jsonl"
 _OLDER: Final = "failures.older.jsonl"
@@ -103,12 +108,9 @@ def _append_in(above: int, data: bytes) -> None:
     with suppress(FileNotFoundError):
         if os.stat(_FILE, dir_fd=above, follow_symlinks=False).st_size > _MAX_BYTES:
             os.rename(_FILE, _OLDER, src_dir_fd=above, dst_dir_fd=above)
-    descriptor = os.open(_FILE, _WRITE_FLAGS, FILE_MODE, dir_fd=above)
-    try:
+    with closed_after(os.open(_FILE, _WRITE_FLAGS, FILE_MODE, dir_fd=above)) as descriptor:
         if os.write(descriptor, data) < len(data):
             raise OSError("the line is not whole")
-    finally:
-        os.close(descriptor)
 
 
 def _places(folder: Path | None) -> Iterator[tuple[Path, bool]]:
@@ -123,18 +125,12 @@ def _places(folder: Path | None) -> Iterator[tuple[Path, bool]]:
     yield states, False
 
 
-@contextmanager
-def _opened(folder: Path, has_spool: bool, *, create: bool = False) -> Iterator[int]:  # noqa: FBT001 - of a pair
+def _opened(folder: Path, has_spool: bool, *, create: bool = False) -> AbstractContextManager[int]:  # noqa: FBT001 - of a pair
     if has_spool:
-        descriptor = open_spool_folder(folder, create=create)
-    else:
-        if create:
-            folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
-        descriptor = os.open(folder, FOLDER_FLAGS)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+        return closed_after(open_spool_folder(folder, create=create))
+    if create:
+        folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+    return closed_after(os.open(folder, FOLDER_FLAGS))
 
 
 def _lines(folder: Path, has_spool: bool) -> list[_Line]:  # noqa: FBT001 - of a pair

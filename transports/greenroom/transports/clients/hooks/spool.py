@@ -18,7 +18,7 @@ import re
 import stat
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -31,6 +31,7 @@ from greenroom.runtime.base.errors import GreenroomError
 from greenroom.runtime.base.full_sync import sync_descriptor
 from greenroom.transports.clients.hooks.spool_folder import (
     READ_FLAGS,
+    closed_after,
     open_private,
     open_spool_folder,
     write_synced,
@@ -166,18 +167,12 @@ def hold_spool(folder: Path, *, create: bool = True) -> Iterator[Spool]:
         OSError: It is a link, belongs to another user, or cannot be created.
         StoreError: The data folder is not usable.
     """
-    descriptor = open_spool_folder(folder, create=create)
-    try:
+    with closed_after(open_spool_folder(folder, create=create)) as descriptor:
         fcntl.flock(descriptor, fcntl.LOCK_EX)  # released with the descriptor, and with the process
-        offsets = open_private(_OFFSETS, descriptor, create=True)
-        try:
+        with closed_after(open_private(_OFFSETS, descriptor, create=True)) as offsets:
             spool = Spool(descriptor, offsets)
             spool.complete_pending()
             yield spool
-        finally:
-            os.close(offsets)
-    finally:
-        os.close(descriptor)
 
 
 def complete_pending(folder: Path) -> None:
@@ -233,25 +228,17 @@ def names_of(folder: Path, user: str, agents: Sequence[str]) -> list[str]:
 
 def remove_refused(folder: Path) -> None:
     """Remove all files that were set aside, because their user is unknown."""
-    with suppress(FileNotFoundError), _opened(folder) as descriptor:
-        aside = open_private(REFUSED, descriptor, create=False)
-        try:
-            for each in _listed(aside):
-                _unlink_file(each, aside)
-        finally:
-            os.close(aside)
+    with suppress(FileNotFoundError), _opened(folder) as above, _aside(above) as aside:
+        for each in _listed(aside):
+            _unlink_file(each, aside)
 
 
 def refuse(folder: Path, name: str) -> None:
     """Set a file aside that cannot be taken, and remove the oldest beyond `MAX_REFUSED`."""
-    with suppress(FileNotFoundError), _opened(folder) as descriptor:
-        aside = open_private(REFUSED, descriptor, create=True)
-        try:
-            os.rename(name, name, src_dir_fd=descriptor, dst_dir_fd=aside)
-            for each in sorted(_listed(aside), reverse=True)[MAX_REFUSED:]:
-                _unlink_file(each, aside)
-        finally:
-            os.close(aside)
+    with suppress(FileNotFoundError), _opened(folder) as above, _aside(above, create=True) as aside:
+        os.rename(name, name, src_dir_fd=above, dst_dir_fd=aside)
+        for each in sorted(_listed(aside), reverse=True)[MAX_REFUSED:]:
+            _unlink_file(each, aside)
 
 
 def _is_of(folder: Path, name: str, user: str, agents: Sequence[str]) -> bool:
@@ -262,13 +249,12 @@ def _is_of(folder: Path, name: str, user: str, agents: Sequence[str]) -> bool:
     return principal.user == user or (principal.user is None and principal.agent_id in agents)
 
 
-@contextmanager
-def _opened(folder: Path) -> Iterator[int]:
-    descriptor = open_spool_folder(folder, create=False)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+def _opened(folder: Path) -> AbstractContextManager[int]:
+    return closed_after(open_spool_folder(folder, create=False))
+
+
+def _aside(descriptor: int, *, create: bool = False) -> AbstractContextManager[int]:
+    return closed_after(open_private(REFUSED, descriptor, create=create))
 
 
 def _listed(descriptor: int) -> list[str]:
@@ -300,14 +286,9 @@ def _time_of(name: str) -> datetime | None:
 
 
 def _refused(descriptor: int) -> int:
-    try:
-        aside = open_private(REFUSED, descriptor, create=False)
-    except FileNotFoundError:
-        return 0
-    try:
+    with suppress(FileNotFoundError), _aside(descriptor) as aside:
         return len(_listed(aside))
-    finally:
-        os.close(aside)
+    return 0
 
 
 def _read(name: str, above: int, limit: int) -> bytes:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -23,15 +25,21 @@ READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+@contextmanager
+def closed_after(descriptor: int) -> Iterator[int]:
+    """Close a descriptor at the end of a block."""
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 def open_spool_folder(folder: Path, *, create: bool) -> int:
     """Open the spool of a data folder."""
     if create and not any((folder / each).exists() for each in (DATA_FILE, OWNER_FILE, SPOOL_FOLDER)):
         prepare_folder(folder)
-    above = os.open(folder, FOLDER_FLAGS & ~os.O_NOFOLLOW)
-    try:
+    with closed_after(os.open(folder, FOLDER_FLAGS & ~os.O_NOFOLLOW)) as above:
         return open_private(SPOOL_FOLDER, above, create=create)
-    finally:
-        os.close(above)
 
 
 def open_private(name: str, above: int, *, create: bool) -> int:

@@ -11,7 +11,7 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import Final
 
 from greenroom.actors.content.text.truncate import truncate_middle
 from greenroom.actors.core.base.regular_files import UnreadableFileError, open_regular_file
@@ -38,13 +38,6 @@ _SUFFIX: Final = ".jsonl"
 
 class TranscriptRefusedError(Exception):
     """A transcript may not be read; the sentence says why."""
-
-
-class Tail(NamedTuple):
-    """The new part of a transcript."""
-
-    turns: list[RawTurn]  # the newest turns, oldest first
-    kept: ReadOffset
 
 
 def check_path(named: str, place: Transcripts, environment: Mapping[str, str]) -> str:
@@ -75,7 +68,7 @@ def key_of(client: str, session: str, path: str) -> str:
     return blake2b(f"{client}\0{session}\0{path}".encode(errors="replace"), digest_size=16).hexdigest()
 
 
-def read_tail(path: str, place: Transcripts, kept: ReadOffset | None) -> Tail:
+def read_tail(path: str, place: Transcripts, kept: ReadOffset | None) -> tuple[list[RawTurn], ReadOffset]:
     """Return the part of a transcript after an offset; all of a rewritten one.
 
     Args:
@@ -99,7 +92,7 @@ def read_tail(path: str, place: Transcripts, kept: ReadOffset | None) -> Tail:
         talk = Conversation(place.reader)
         lines = _Lines(file, start, size)
         turns = _newest(turn for line in lines for turn in talk.turns_in(line))
-        return Tail(turns, ReadOffset(offset=lines.end, mark=_mark(file, lines.end)))
+        return turns, ReadOffset(offset=lines.end, mark=_mark(file, lines.end))
 
 
 class _Lines:

@@ -74,7 +74,7 @@ def take_out(client: Client, text: str, record: Record) -> str | None:
     now = _parsed(client, text)
     if not is_ours(client, text, record):
         return text
-    earlier = entry_before(client, record)
+    earlier = find_entry(client, record.original)
     wanted, texts = copy.deepcopy(now), _TEXTS[client.format]
     edit = partial(texts.take, text, (client.key, SERVER))
     if earlier is not None:
@@ -97,11 +97,6 @@ def is_ours(client: Client, text: str | None, record: Record) -> bool:
             "as it is, remove it by hand"
         )
     return held is not None
-
-
-def entry_before(client: Client, record: Record) -> Any:
-    """Return the entry of the server before the edit, or None."""
-    return find_entry(client, record.original)
 
 
 def render_masked(client: Client, text: str | None, *, ours: bool) -> str:

@@ -69,16 +69,6 @@ class Visitor(NamedTuple):
         """The default name of its agent."""
         return NAMELESS_AGENT if self.session is None else CONSOLE
 
-    def impersonate(self, seen: Impersonation) -> Visitor:
-        """Return the visitor as an impersonator of another agent, with that agent's read rights.
-
-        The agent that `Dispatcher.agent` returns for it refuses all writes and records all reads.
-        """
-        impersonator = principal_for(self.caller, self.agent)
-        return self._replace(
-            caller=impersonate(self.caller, impersonator, seen), impersonator=impersonator, impersonation=seen
-        )
-
 
 class Visitors:
     """Authenticates people and programs."""
@@ -136,8 +126,9 @@ class Visitors:
         seen = parse_impersonation(head)
         if seen is None:
             return visitor
+        impersonator = principal_for(visitor.caller, visitor.agent)
         try:
-            looking = visitor.impersonate(seen)
+            caller = impersonate(visitor.caller, impersonator, seen)
         except AccessDeniedError:
             self._authenticator.record_denial(visitor.caller, head.lines, HTTPStatus.FORBIDDEN, "see_as")
             raise
@@ -148,7 +139,8 @@ class Visitors:
         ):
             await visitor.confirm(IMPERSONATE)
             visitor.session.allow_impersonation(seen, IMPERSONATION_SECONDS)
-        return looking
+        # The agent that `Dispatcher.agent` returns for it refuses all writes and records all reads.
+        return visitor._replace(caller=caller, impersonator=impersonator, impersonation=seen)
 
     def page_session(self, head: RequestHead) -> BrowserSession | None:
         """Return the session of a browser that opens a page; None without one."""
@@ -199,7 +191,7 @@ class Visitors:
             key = (shown.key or "").strip()
             comes = await authenticate_key(self._authenticator, caller, exchange.head.lines, key)
             token, session = self._sessions.begin(comes, by="key")
-        return Visitor(comes, session), self._cookie.setting(exchange.head, token)
+        return Visitor(comes, session), self._cookie.header(exchange.head, token)
 
     def log_out(self, exchange: Exchange, visitor: Visitor) -> Header:
         """End a browser's session; return the header that deletes the cookie."""
@@ -209,7 +201,7 @@ class Visitors:
             raise HttpRefusedError(HTTPStatus.BAD_REQUEST, "only a browser that has logged in logs out")
         assert self._cookie is not None, "no browser has logged in here"
         self._sessions.log_out(visitor.session)
-        return self._cookie.clearing(exchange.head)
+        return self._cookie.header(exchange.head, None)
 
     def _check_page(self, head: RequestHead, caller: Caller, action: str) -> None:
         if not is_own_page(head, self._own_origin):

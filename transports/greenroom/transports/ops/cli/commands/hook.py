@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import argparse
 import os
+from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Final, get_args
 
 import msgspec
@@ -77,7 +77,8 @@ def _carry_out(
         event = make_event(chosen.name, chosen.client, hook_input, [])
         return _answer(settings, principal, event, run)
     if enqueue(settings.data, principal, chosen.name, chosen.client, hook_input, os.environ):
-        _poke(settings.data)
+        with suppress(NoOwnerError, ControlSocketError):  # without a free owner the event waits
+            call(settings.data, Drain(), patience=_POKE_SECONDS)
     return "", 0
 
 
@@ -114,14 +115,6 @@ def _answer_here(settings: Settings, principal: Principal, event: HookEvent, run
             return msgspec.structs.replace(found, partial=found.partial or runtime.role == "owner")
 
     return trio.run(ask)
-
-
-def _poke(folder: Path) -> None:
-    """Notify the owner of a new event; without a free owner the event waits."""
-    try:
-        call(folder, Drain(), patience=_POKE_SECONDS)
-    except (NoOwnerError, ControlSocketError):
-        return
 
 
 def _of_findings(number: int) -> str:

@@ -14,7 +14,7 @@ from greenroom.transports.base.config.load import Resolved
 from greenroom.transports.clients.setup.change import (
     Record,
     SetupError,
-    entry_before,
+    find_entry,
     put_in,
     render_masked,
     take_out,
@@ -169,7 +169,7 @@ async def _take(name: str, client: Client, text: str | None, without: str | None
     path, program = client.path(), client.program()
     if record.by_client and program is not None:
         try:
-            await remove_by_client(client, program, entry_before(client, record))
+            await remove_by_client(client, program, find_entry(client, record.original))
         except SetupError as error:
             remark(f"greenroom setup: {name}: {printable(str(error))}; its file is edited instead")
             text = read(path)

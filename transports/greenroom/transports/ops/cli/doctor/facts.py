@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -79,11 +79,9 @@ class Facts:
         """The process id of the folder's owner; 0 if unknown, None without one."""
         return None if self.lock is None else self.lock.owner
 
-    @contextmanager
-    def survey(self) -> Iterator[Survey]:
-        """Open a survey of the store for a block; raises as `surveyed`."""
-        with open_survey(self.place.path) as found:
-            yield found
+    def survey(self) -> AbstractContextManager[Survey]:
+        """Open a survey of the store for a block."""
+        return open_survey(self.place.path)
 
 
 async def gather(facts: Facts, mounts: Callable[[], Mounts]) -> Facts:
