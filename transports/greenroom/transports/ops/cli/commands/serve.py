@@ -177,9 +177,11 @@ async def _serve(
 
         locator = SessionLocator()
         authenticator = authentication.authenticator
-        reach = Reach(tuple(map(os.path.abspath, settings.documents)), own_folders(settings))
-        reach = reach._replace(
-            workspaces=tuple(map(os.path.abspath, settings.workspace)), secrets=settings.read_secrets
+        reach = Reach(
+            tuple(map(os.path.abspath, settings.documents)),
+            own_folders(settings),
+            workspaces=tuple(map(os.path.abspath, settings.workspace)),
+            secrets=settings.read_secrets,
         )
         workspaces = await _open_indexes(stack, nursery, settings, runtime, reach)
         savings = await stack.enter_async_context(
@@ -195,12 +197,18 @@ async def _serve(
         library = None if settings.prompts is None else await open_prompts(str(settings.prompts))
         lists = None if library is None else ListChanges()
         linking = passports._replace(base_url=sockets.base_url())
-        files = _link_files(nursery, settings)
+        files = LinkFiles(settings.secrets / FOLDER, LINK_SECONDS)
+        nursery.start_soon(files.run)
         sessions = BrowserSessions(
             authenticator, authentication.owner(), partial(record_action, runtime), files
         )
 
-        link = _linker(sockets.base_url(), partial(sockets.browser_path, runtime), sessions)
+        def link(*, read_only: bool, terminal: str | None = None) -> str | None:
+            if sockets.base_url() is None:
+                return None
+            token = sessions.make_link(read_only=read_only, terminal=terminal)
+            # Not before: a server also starts if the owner of the folder, who knows the path, does not answer.
+            return f"{sockets.base_url()}{sockets.browser_path(runtime) or ''}{LINKS}{token}"
 
         def agent_for(client_name: str, caller: Caller = authentication.on_stdio) -> Agent:
             principal = authentication.principal(client_name, caller)
@@ -242,8 +250,7 @@ async def _serve(
         _tell_presence(nursery, observed, server, sessions, settings.data)
         drain = Drain(runtime, settings.data)
         served = Served(observed, drain, link, files, sessions.new_code)
-        control = partial(serve_control, settings.data, served)
-        await _start_control(nursery, runtime, drain, control)
+        await nursery.start(_control, runtime, drain, partial(serve_control, settings.data, served))
         gc.freeze()  # imported objects stay, so collections need not look at them
         async with server.running(), trio.open_nursery() as serving:
             await sockets.serve(
@@ -286,32 +293,6 @@ async def _open_indexes(
     return await stack.enter_async_context(open_workspaces(runtime))
 
 
-def _link_files(nursery: trio.Nursery, settings: Settings) -> LinkFiles:
-    """Return the redirect files of links; expired ones are removed while the nursery is open."""
-    files = LinkFiles(settings.secrets / FOLDER, LINK_SECONDS)
-    nursery.start_soon(files.run)
-    return files
-
-
-def _linker(base_url: str | None, path: Callable[[], str | None], sessions: BrowserSessions) -> Linker:
-    """Return the function that makes links to the console.
-
-    Args:
-        base_url: The server's URL; None if browsers cannot reach it.
-        path: Returns the secret path of the console, if any. It is called per link, since a server also
-            starts if the folder's owner does not answer.
-        sessions: Makes and checks the links.
-    """
-
-    def link(*, read_only: bool, terminal: str | None = None) -> str | None:
-        if base_url is None:
-            return None
-        token = sessions.make_link(read_only=read_only, terminal=terminal)
-        return f"{base_url}{path() or ''}{LINKS}{token}"
-
-    return link
-
-
 def _tell_where(resolved: Resolved, sockets: Sockets, *, needs_key: bool) -> None:
     # Programs parse these lines for the ports, so the format is stable.
     for _, url in sockets.urls():
@@ -328,25 +309,25 @@ _REFUSAL_SECONDS: Final = 5.0
 """Seconds for a client on standard input to send its first request, if it only gets a refusal."""
 
 
-async def _start_control(
-    nursery: trio.Nursery, runtime: SharedRuntime, drain: Drain, control: Callable[..., Awaitable[None]]
+async def _control(
+    runtime: SharedRuntime,
+    drain: Drain,
+    served: Callable[..., Awaitable[None]],
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve the control socket and drain the spool while this process owns the folder."""
-    if runtime.role == "owner":
-        nursery.start_soon(drain.run)
-        await nursery.start(control)
-    else:
-        nursery.start_soon(_control_when_owner, runtime, drain, control)
+    """Serve the control socket and drain the spool while this process owns the folder.
 
-
-async def _control_when_owner(
-    runtime: SharedRuntime, drain: Drain, control: Callable[..., Awaitable[None]]
-) -> None:
-    """Serve the control socket and drain the spool once this process owns the folder."""
-    await runtime.wait_until_owner()
+    Of an owner it has started once the socket is ready, else at once.
+    """
+    if is_attached := runtime.role != "owner":
+        task_status.started()
+        await runtime.wait_until_owner()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(drain.run)
-        await control()
+        await nursery.start(served)
+        if not is_attached:
+            task_status.started()
 
 
 def _tell_presence(
