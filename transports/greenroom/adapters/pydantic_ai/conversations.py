@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
@@ -132,7 +132,10 @@ class GreenroomConversations(ConversationStore):
         if current != expected_revision or (kept is not None and self._is_hidden(kept)):
             raise ConversationConflict(record.conversation_id)
         if record.head_id is not None and record.head_id not in {entry.id for entry in new_entries}:
-            await self._check_head(record)
+            try:
+                await self.read_history(record.head_id, limit=1)
+            except LookupError:
+                raise ConversationConflict(record.conversation_id) from None
         if kept is None:
             await self._make_session(session)
         says = _Kept(self._principal.user, record.revision, record.forked_from, record)
@@ -197,13 +200,13 @@ class GreenroomConversations(ConversationStore):
             else:
                 line.append(found)
             next_id = found.parent
-        return _entries(reversed(line))
-
-    async def _check_head(self, record: ConversationRecord) -> None:
-        try:
-            await self.read_history(record.head_id, limit=1)
-        except LookupError:
-            raise ConversationConflict(record.conversation_id) from None
+        line.reverse()
+        raw = msgspec.json.encode([each.message for each in line])
+        messages = ModelMessagesTypeAdapter.validate_json(raw)
+        return [
+            ConversationEntry(id=each.id, parent_id=each.parent, message=message)
+            for each, message in zip(line, messages, strict=True)
+        ]
 
     async def _make_session(self, session: str) -> None:
         """Make a session, unless another writer has made it meanwhile."""
@@ -358,15 +361,6 @@ class _Id(str):
         made = cls(entry_id)
         made.session = session
         return made
-
-
-def _entries(line: Iterable[_Stored]) -> list[ConversationEntry]:
-    stored = list(line)
-    messages = ModelMessagesTypeAdapter.validate_json(msgspec.json.encode([each.message for each in stored]))
-    return [
-        ConversationEntry(id=each.id, parent_id=each.parent, message=message)
-        for each, message in zip(stored, messages, strict=True)
-    ]
 
 
 def _as_event(message: ModelMessage, agent_id: str, longest: int) -> Event:

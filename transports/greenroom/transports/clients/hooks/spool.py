@@ -112,7 +112,10 @@ class Spool:
         if key is not None and kept is not None:
             try:
                 sync_descriptor(self._folder)
-                self._write_offset(key, msgspec.structs.replace(kept, pending=name))
+                offset = msgspec.structs.replace(kept, pending=name)
+                write_synced(".new", msgspec.json.encode(offset), self._offsets)
+                os.rename(".new", key, src_dir_fd=self._offsets, dst_dir_fd=self._offsets)
+                sync_descriptor(self._offsets)
             except BaseException:
                 os.unlink(hidden, dir_fd=self._folder)
                 raise
@@ -137,11 +140,6 @@ class Spool:
             ages = sorted(((each.stat().st_mtime_ns, each.name) for each in found), reverse=True)
         for _, name in ages[MAX_KEPT:]:
             _unlink_file(name, self._offsets)
-
-    def _write_offset(self, key: str, kept: ReadOffset) -> None:
-        write_synced(".new", msgspec.json.encode(kept), self._offsets)
-        os.rename(".new", key, src_dir_fd=self._offsets, dst_dir_fd=self._offsets)
-        sync_descriptor(self._offsets)
 
     def _check_room(self, size: int) -> None:
         if size > MAX_ENTRY:

@@ -70,7 +70,9 @@ def with_result(call: ToolCall, result: object, *, failed: bool = False) -> Tool
     """Add the result to a call."""
     result = _object_in(result)
     output = output_of(result)
-    return call._replace(output=output, failed=failed or _failed(result) or _exited(output))
+    exited = _EXITED.search(output[:_HEAD])
+    failed = failed or _failed(result) or (exited is not None and int(exited[1]) != 0)
+    return call._replace(output=output, failed=failed)
 
 
 def output_of(result: object, depth: int = _DEPTH) -> str:
@@ -116,8 +118,3 @@ def _failed(result: object) -> bool:
         for name in _CODES
     ]
     return any(isinstance(code, int) and code != 0 for code in codes)
-
-
-def _exited(output: str) -> bool:
-    found = _EXITED.search(output[:_HEAD])
-    return found is not None and int(found[1]) != 0

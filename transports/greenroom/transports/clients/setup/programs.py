@@ -100,7 +100,9 @@ async def put_by_client(client: Client, program: str, entry: dict[str, Any]) -> 
 async def remove_by_client(client: Client, program: str, earlier: Any) -> None:
     """Let a client remove our entry, and restore the earlier one if there was any."""
     assert client.own is not None
-    if earlier is not None and not _may_be_argument(earlier):
+    # An entry is safe in arguments if it has no place for keys.
+    is_plain = isinstance(earlier, dict) and earlier.keys() <= _WITHOUT_KEYS
+    if earlier is not None and not (is_plain and not has_key(json.dumps(earlier))):
         raise SetupError(
             "what stood there before may hold keys, and every user sees the arguments of programs"
         )
@@ -115,11 +117,6 @@ def _checked(client: Client, wanted: Any, output: str) -> str:
     if find_entry(client, text) != wanted:
         raise SetupError(f"its own command did not do it ({output or 'it printed nothing'})")
     return text or ""
-
-
-def _may_be_argument(entry: Any) -> bool:
-    """Return whether an entry is safe in arguments: it has no place for keys."""
-    return isinstance(entry, dict) and entry.keys() <= _WITHOUT_KEYS and not has_key(json.dumps(entry))
 
 
 async def _run(program: str, arguments: tuple[str, ...]) -> str:

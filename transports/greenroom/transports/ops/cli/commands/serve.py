@@ -207,7 +207,7 @@ async def _serve(
             if sockets.base_url() is None:
                 return None
             token = sessions.make_link(read_only=read_only, terminal=terminal)
-            # Not before: a server also starts if the owner of the folder, who knows the path, does not answer.
+            # Only now is the path needed: a server also starts if the folder's owner does not answer.
             return f"{sockets.base_url()}{sockets.browser_path(runtime) or ''}{LINKS}{token}"
 
         def agent_for(client_name: str, caller: Caller = authentication.on_stdio) -> Agent:
