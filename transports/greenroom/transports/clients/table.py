@@ -125,6 +125,14 @@ class Client:
 _CODE_LINUX: Final = ".config/Code/User/"
 _MAC: Final = "Library/Application Support/"
 _STDIO: Final = {"type": "stdio"}
+_EVENTS: Final[Mapping[HookName, Event]] = {
+    "session-start": Event("SessionStart"),
+    "user-prompt": Event("UserPromptSubmit"),
+    "pre-compact": Event("PreCompact"),
+    "stop": Event("Stop"),
+    "session-end": Event("SessionEnd"),
+}
+"""The events of Claude Code, and of Codex."""
 
 CLIENTS: Final[Mapping[str, Client]] = {
     "claude-desktop": Client(
@@ -148,13 +156,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         after="start a new session; `/mcp` there shows the server",
         hooks=HookClient(
             ".claude/settings.json",
-            {
-                "session-start": Event("SessionStart"),
-                "user-prompt": Event("UserPromptSubmit"),
-                "pre-compact": Event("PreCompact"),
-                "stop": Event("Stop"),
-                "session-end": Event("SessionEnd"),
-            },
+            _EVENTS,
             variable=("CLAUDE_CONFIG_DIR", "settings.json"),
             off=("disableAllHooks", True),
             after="start a new session; `/hooks` there shows them",
@@ -247,13 +249,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         after="start a new session; `/mcp` there shows the server",
         hooks=HookClient(
             ".codex/hooks.json",
-            {
-                "session-start": Event("SessionStart"),
-                "user-prompt": Event("UserPromptSubmit"),
-                "pre-compact": Event("PreCompact"),
-                "stop": Event("Stop"),
-                "session-end": Event("SessionEnd"),
-            },
+            _EVENTS,
             variable=("CODEX_HOME", "hooks.json"),
             trust="config.toml",
             after="start a new session, and trust them there with `/hooks`: they do not run before",
