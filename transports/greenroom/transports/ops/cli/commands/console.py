@@ -40,6 +40,10 @@ _PATIENCE: Final = 10.0  # seconds for the owner to answer
 _LAST_PAGE: Final = 2.0  # seconds for a browser to load the page after its log-out
 _LINE: Final = 4_096
 _BACKGROUND: Final = 1.0  # seconds between checks of a background process whether it is in front again
+_ABOUT_CODES: Final = (
+    "greenroom console: type the code in the browser to make a key, export, or read as another agent; it "
+    "works once, within ten minutes, and Enter prints a new one"
+)
 NewCode = Callable[[], str]
 
 
@@ -61,7 +65,7 @@ def console(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
     if terminal is not None:
         _print_code(new_code())
-        _explain_codes()
+        remark(_ABOUT_CODES)
     file = None if made["file"] is None else Path(made["file"])
     if browser is None or file is None or not _open_browser(browser, file):
         _print(made["url"], is_wanted=chosen.print_only)
@@ -142,7 +146,7 @@ async def _open(
 ) -> None:
     if new_code is not None:
         _print_code(new_code())
-        _explain_codes()
+        remark(_ABOUT_CODES)
     # Some browsers run in the terminal until they are closed.
     if (
         browser is None
@@ -179,14 +183,6 @@ def _has_terminal() -> bool:
 def _print_code(code: str) -> None:
     """Print a code to standard output like the link, not to a log."""
     say(f"Code: {code}")
-
-
-def _explain_codes() -> None:
-    """Print what codes are for."""
-    remark(
-        "greenroom console: type the code in the browser to make a key, export, or read as another agent; "
-        "it works once, within ten minutes, and Enter prints a new one"
-    )
 
 
 async def _print_at_enter_while_serving(new_code: NewCode) -> None:
