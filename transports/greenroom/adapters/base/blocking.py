@@ -40,7 +40,7 @@ def blocking(
     """
 
     @wraps(method)
-    def call(self: Any, *arguments: P.args, **named: P.kwargs) -> R:
+    def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> R:
         return call_blocking(self._database, partial(method, twin(self), *arguments, **named))
 
     return call

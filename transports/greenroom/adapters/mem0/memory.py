@@ -142,6 +142,7 @@ class AsyncMemory:
 
     async def get_all(
         self,
+        /,
         *,
         filters: Mapping[str, Any] | None = None,
         top_k: int = 20,
@@ -159,6 +160,7 @@ class AsyncMemory:
 
     async def search(
         self,
+        /,
         query: str,
         *,
         top_k: int = 20,

@@ -60,7 +60,7 @@ async def _play(printer: StepPrinter, start: Starter) -> None:
     begun = trio.current_time()
     with printer.waiting("a server starts"):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(trio.to_thread.run_sync, import_module, _STORY)  # slow
+            nursery.start_soon(trio.to_thread.run_sync, partial(import_module, _STORY))  # slow
             url, server = await start("127.0.0.1:0")
     printer.tell(f"it listens at {url} after {trio.current_time() - begun:.1f} s")
     from greenroom.transports.ops.cli.commands.demo_story import story  # noqa: PLC0415 - it is loaded while the server starts
