@@ -203,11 +203,7 @@ class Dispatcher:
     async def _part(self, more: More) -> bytes:
         with trio.move_on_after(self._request_timeout):
             return await more()
-        seconds = self._request_timeout
-        sentence = (
-            f"The file was not read within {seconds:g} s; nothing was changed. Repeat it, or ask for less."
-        )
-        raise Refusal("DEADLINE_EXCEEDED", sentence, deadline_ms=round(seconds * 1_000), outcome="not_done")
+        raise _not_read_within(self._request_timeout)
 
     async def _answer(self, visitor: Visitor, work: Work, failed: Failed) -> Response:
         agent = self.agent(visitor)
@@ -352,3 +348,9 @@ async def _reply(
 
 def _never_whole(_line: bytes) -> Response:
     raise AssertionError("a stream has no single response")
+
+
+def _not_read_within(seconds: float) -> Refusal:
+    """Make the refusal of a file that was not read in time; nothing was changed."""
+    sentence = f"The file was not read within {seconds:g} s; nothing was changed. Repeat it, or ask for less."
+    return Refusal("DEADLINE_EXCEEDED", sentence, deadline_ms=round(seconds * 1_000), outcome="not_done")
