@@ -313,7 +313,11 @@ def browser_endpoints(
     base_url: str | None = None,
     path: str | None = None,
 ) -> tuple[Endpoint, ...]:
-    """Return the endpoints of `/api` and of the console."""
+    """Return the endpoints of `/api` and of the console.
+
+    The console is at `/`, or below the secret `path` if there is one. `agent_for` returns the agent of a
+    caller, given the caller's sanitized name. Browsers reach the server at `base_url`, if that is known.
+    """
     scheme, _, rest = (base_url or "").partition("://")
     authority, slash, above = rest.rstrip("/").partition("/")
     origin = None if base_url is None else f"{scheme}://{authority}".lower()

@@ -147,7 +147,14 @@ class _Link(NamedTuple):
 
 
 class BrowserSessions:
-    """The sessions of one server's browsers."""
+    """The sessions of one server's browsers.
+
+    Args:
+        authenticator: Knows when keys end.
+        owner: The grant of a caller with a link.
+        note: Records links, log-ins, log-outs and other actions of browsers in the audit log.
+        files: Files that redirect to links; None if links are only printed.
+    """
 
     def __init__(
         self, authenticator: Authenticator, owner: Grant, note: AuditHook, files: LinkFiles | None = None
