@@ -18,11 +18,12 @@ import trio
 from bench.harness import Figure, Plan, Report, Table, check
 from bench.imported import import_memories
 from greenroom.actors import Agent, Principal, open_greenroom
-from greenroom.transports.web.console.pacing import Turns
+from greenroom.transports.web.console.page_cache import Turns
 from greenroom.transports.web.console.rendering import render_long
 from greenroom.transports.web.console.view import Place, Reader, View, ViewFunction
 from greenroom.transports.web.console.views.memories import memories
 from greenroom.transports.web.rest.browser_sessions import SessionView
+from greenroom.transports.web.rest.impersonation import VisitorAgent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,7 +115,7 @@ async def _page(agent: Agent, rest: str, query: dict[str, list[str]]) -> tuple[V
 async def made_page(show: ViewFunction, agent: Agent, place: Place) -> tuple[View, bytes]:
     """Return what a page of the console shows, and its HTML."""
     who = SessionView(agent="bench", agent_type=None, user=None, projects=None, scopes=["*"])
-    view = await show(Reader(agent, who), place)
+    view = await show(Reader(VisitorAgent(agent), who), place)
     here = place.path.split("/")[1]
     shell = {"root": "./", "static": "./static", "who": who, "here": here, "kept": {}, "place": place}
     shown = {"title": view.title, "topics": view.topics, "every": view.every, **view.values}

@@ -46,6 +46,7 @@ from greenroom.actors import (
     parse_request,
 )
 from greenroom.actors.core.auth.namespaces import memory_address
+from greenroom.actors.core.auth.policy import own_project
 from greenroom.adapters.google_adk import GreenroomMemoryService, GreenroomSessionService, names
 from greenroom.runtime import Address, Refusal
 
@@ -341,7 +342,7 @@ def test_a_photo_comes_back_and_agents_see_none_of_its_base64(tmp_path: Path) ->
         shown = await database.ask(
             Address("session", name),
             GetMessages(session_id=name),
-            principal=Principal(agent_id="x", user=USER, projects=frozenset({names.project_of_user(USER)})),
+            principal=Principal(agent_id="x", user=USER, projects=frozenset({own_project(USER)})),
         )
         assert shown.messages[0].content == "see this"
         assert "QUJD" not in str(shown)

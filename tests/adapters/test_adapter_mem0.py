@@ -72,7 +72,8 @@ DEFAULTS = {
 @pytest.mark.promise("adapters.mem0-interface")
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_methods_take_what_those_of_mem0_take(name: str) -> None:
-    for kind, more in ((Memory, ""), (AsyncMemory, " llm" if name == "add" else "")):
+    more = " llm" if name == "add" else ""  # which of mem0's classes only `AsyncMemory` takes
+    for kind in (Memory, AsyncMemory):
         parameters = inspect.signature(getattr(kind, name)).parameters
         known = {each: given for each, given in parameters.items() if each not in {"self", "others"}}
         assert list(known) == (PARAMETERS[name] + more).split()

@@ -17,7 +17,7 @@ from greenroom.actors.search.embedding.embedding_service import EmbeddingStatist
 from greenroom.transports.base.observability.meter import RequestMeter
 from greenroom.transports.base.observability.snapshot import ObservedServer
 from greenroom.transports.ops.control.client import Stats
-from greenroom.transports.ops.control.server import perform
+from greenroom.transports.ops.control.server import Served, perform
 
 if TYPE_CHECKING:
     from support.agents import Enter
@@ -101,7 +101,7 @@ async def test_an_administrator_is_told_what_the_command_says(enter: Enter) -> N
         root = Agent(at.runtime, Principal(agent_id="root"), savings=ledger, server=observed)
         told = (await root.ask(GetStats())).server
         assert isinstance(told, dict)
-        said = msgspec.json.decode(await perform(observed, Stats()))
+        said = msgspec.json.decode(await perform(Served(observed), Stats()))
         assert set(told) == set(said)
         for part in ("running", "actors", "embedding", "requests", "imitations"):
             assert told[part] == said[part]

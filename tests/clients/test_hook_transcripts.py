@@ -6,6 +6,7 @@ import json
 import os
 import tracemalloc
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from support.hook_inputs import called, returned, said, transcript
@@ -18,20 +19,25 @@ from greenroom.transports.clients.hooks.transcript import (
     MAX_LINE,
     MAX_SCAN,
     MAX_TEXT,
-    Tail,
     TranscriptRefusedError,
     check_path,
     read_tail,
 )
+from greenroom.transports.clients.hooks.turns import RawTurn
 
 PLACE = DIALECTS["claude-code"].transcripts
 assert PLACE is not None
 pytestmark = pytest.mark.promise("hooks.transcripts")
 
 
+class Tail(NamedTuple):
+    turns: list[RawTurn]
+    kept: ReadOffset
+
+
 def tail(path: Path, kept: ReadOffset | None = None) -> Tail:
     assert PLACE is not None
-    return read_tail(str(path), PLACE, kept)
+    return Tail(*read_tail(str(path), PLACE, kept))
 
 
 def texts(found: Tail) -> list[str]:

@@ -19,8 +19,7 @@ from support.programs import running
 
 from greenroom.transports.clients.setup.change import SetupError
 from greenroom.transports.clients.setup.files import MAX_BYTES, check_below, read
-from greenroom.transports.clients.setup.own_command import put_by_client
-from greenroom.transports.clients.setup.programs import version_of
+from greenroom.transports.clients.setup.programs import put_by_client, version_of
 from greenroom.transports.clients.table import BY_HAND, CLIENTS
 
 pytestmark = [pytest.mark.slow, pytest.mark.promise("cli.setup")]

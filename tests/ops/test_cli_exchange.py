@@ -16,7 +16,7 @@ from support.commands import serving
 from support.exchanges import line, text
 from support.forking import forked_program
 
-from greenroom.transports.ops.cli.support import progress_bar
+from greenroom.transports.ops.cli.support import terminal
 
 if TYPE_CHECKING:
     from subprocess import CompletedProcess
@@ -354,10 +354,10 @@ def test_a_template_has_memories_to_write_queries_for(tmp_path: Path) -> None:
 def test_how_far_a_step_is_and_how_long_it_still_takes(
     done: int, total: int, seconds: float, shown: str
 ) -> None:
-    assert progress_bar.progress_line("staging", done, total, seconds) == shown
+    assert terminal.progress_line("staging", done, total, seconds) == shown
 
 
 def test_where_nobody_watches_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress_bar.show_progress() as shows:
+    with terminal.show_progress() as shows:
         shows("staging", 1, 2)
     assert capsys.readouterr().err == ""

@@ -58,7 +58,7 @@ from greenroom.transports.ops.control.client import (
     call,
     socket_path,
 )
-from greenroom.transports.ops.control.server import CONNECTIONS, LINE_SECONDS, serve_control
+from greenroom.transports.ops.control.server import CONNECTIONS, LINE_SECONDS, Served, serve_control
 
 
 class Break(Message[None], frozen=True):
@@ -80,7 +80,7 @@ async def owner(folder: Path) -> AsyncIterator[SharedRuntime]:
         observed = ObservedServer(RequestMeter([]), runtime)
         drain = SpoolDrain(runtime, folder)
         nursery.start_soon(drain.run)
-        await nursery.start(serve_control, folder, observed, drain)
+        await nursery.start(serve_control, folder, Served(observed, drain))
         yield runtime
         nursery.cancel_scope.cancel()
 

@@ -39,19 +39,18 @@ from greenroom.transports.base.config.load import resolve
 from greenroom.transports.base.observability.meter import RequestMeter
 from greenroom.transports.base.observability.snapshot import ObservedServer
 from greenroom.transports.clients.hooks.failures import note_failure
-from greenroom.transports.ops.cli.commands.doctor_clients import check_clients, check_hooks, check_spool
+from greenroom.transports.ops.cli.commands.doctor import ALL_CHECKS
 from greenroom.transports.ops.cli.doctor.examination import CHECKS, SECONDS, examine
 from greenroom.transports.ops.cli.doctor.finding import Finding, error, exit_code, ok, warning, worst
 from greenroom.transports.ops.cli.doctor.machine import of_address_space, of_files, of_watches
 from greenroom.transports.ops.cli.main import main
 from greenroom.transports.ops.cli.support.startup_notice import program
-from greenroom.transports.ops.control.server import serve_control
+from greenroom.transports.ops.control.server import Served, serve_control
 
 pytestmark = pytest.mark.promise("cli.doctor")
 
 ANN = Principal(agent_id="a", user="ann")
 LOCAL = [("/", "ext4")]
-ALL = {**CHECKS, "clients": check_clients, "hooks": check_hooks, "spool": check_spool}
 IS_ROOT = os.geteuid() == 0
 
 
@@ -78,7 +77,7 @@ class Home:
     @asynccontextmanager
     async def served(self) -> AsyncIterator[None]:
         async with self.opened() as runtime, trio.open_nursery() as nursery:
-            await nursery.start(serve_control, self.store, ObservedServer(RequestMeter([]), runtime))
+            await nursery.start(serve_control, self.store, Served(ObservedServer(RequestMeter([]), runtime)))
             yield
             nursery.cancel_scope.cancel()
 
@@ -87,7 +86,7 @@ class Home:
         flags = {"data": str(self.store), "secrets": str(self.secrets)}
         flags |= {name: str(value) for name, value in more.pop("settings", {}).items()}
         resolved = resolve(flags, {}, default_file=lambda: self.path / "none")
-        checks = {topic: ALL[topic] for topic in topics or ALL}
+        checks = {topic: ALL_CHECKS[topic] for topic in topics or ALL_CHECKS}
         before = everything(self.path)
         found = await examine(resolved, {}, **{"checks": checks, "mounts": lambda: LOCAL, **more})
         assert everything(self.path) == before
@@ -96,7 +95,7 @@ class Home:
     async def finding(self, topic: str, level: str, said: str, **more: Any) -> Finding:
         """Return the one finding of a level about a topic, which says this and has a remedy."""
         found = await self.examined(topic, **more)
-        (only,) = [each for each in found.get(topic, []) if each.level == level] or [ok(topic, str(found))]
+        (only,) = [each for each in found.get(topic, []) if each.level == level] or [ok(str(found))]
         assert said in only.finding, only
         assert (only.remedy is None) == (level == "ok")
         return only
@@ -686,10 +685,10 @@ async def test_a_folder_that_hangs_does_not_keep_the_others_from_being_looked_at
 
 @pytest.mark.promise("cli.exit-codes")
 def test_the_gravest_error_decides() -> None:
-    errors = [error("t", "f", "r", each) for each in (73, 76, 65, 75)]
-    assert exit_code([]) == exit_code([ok("t", "f")]) == exit_codes.OK
-    assert exit_code([ok("t", "f"), warning("t", "f", "r")]) == exit_codes.FAILED
-    assert exit_code([warning("t", "f", "r"), *errors]) == exit_codes.DAMAGED
+    errors = [error("f", "r", each) for each in (73, 76, 65, 75)]
+    assert exit_code([]) == exit_code([ok("f")]) == exit_codes.OK
+    assert exit_code([ok("f"), warning("f", "r")]) == exit_codes.FAILED
+    assert exit_code([warning("f", "r"), *errors]) == exit_codes.DAMAGED
     assert exit_code(errors[:2]) == exit_codes.TOO_NEW
 
 
@@ -714,7 +713,7 @@ async def test_the_command_shows_all_of_it(home: Home, capsys: pytest.CaptureFix
     assert (report["worst"], report["folder"]) == ("error", str(home.store))
     for each in report["findings"]:
         assert each.keys() == {"topic", "level", "finding", "remedy", "code"}
-    assert {each["topic"] for each in report["findings"]} <= ALL.keys()
+    assert {each["topic"] for each in report["findings"]} <= ALL_CHECKS.keys()
 
 
 async def test_names_that_are_no_text_are_shown(home: Home, capsys: pytest.CaptureFixture[str]) -> None:

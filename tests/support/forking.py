@@ -31,7 +31,7 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any, Final, NamedTuple
 
-from greenroom.transports.ops.cli.catalogue import COMMANDS
+from greenroom.transports.ops.cli.catalogue import COMMANDS, runner_of
 
 COMMAND = "greenroom.transports.cli"
 PROGRAM = "greenroom.transports.ops.cli"
@@ -304,7 +304,7 @@ def _tell_ends(*_: object) -> None:
 
 
 if __name__ == "__main__":
-    for name in {"offline", *(entry.runs[0] for entry in COMMANDS.values())}:
+    for name in {"offline", *(runner_of(command)[0] for command in COMMANDS)}:
         import_module(f"{PROGRAM}.commands.{name}")
     import_module(PARSER)
     import_module(f"{PROGRAM}.parsing")  # for each command, and only when one runs

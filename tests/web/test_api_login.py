@@ -345,7 +345,7 @@ def head_of(**headers: str) -> RequestHead:
 def test_over_tls_a_cookie_belongs_to_one_host_and_is_sent_over_nothing_else() -> None:
     cookie, value = SessionCookie(None), "A" * 43
     head = head_of(host="greenroom.example.org")
-    _, header = cookie.setting(head, value)
+    _, header = cookie.header(head, value)
     name, *flags = header.decode().split("; ")
     assert name == f"__Host-greenroom={value}"
     assert flags == ["Path=/", "HttpOnly", "SameSite=Strict", "Secure"]

@@ -15,8 +15,7 @@ from support.console import Looker, Shown, looker
 from support.keyed import create_key, premises
 
 from greenroom.actors import StoreMemory
-from greenroom.transports.web.console.pacing import PASSES, Turns
-from greenroom.transports.web.console.page_cache import MOST_CACHED, PageCache
+from greenroom.transports.web.console.page_cache import MOST_CACHED, PASSES, PageCache, Turns
 
 if TYPE_CHECKING:
     from support.agents import Enter

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from greenroom.transports.sockets.websocket.client import websocket_client as websocket_client
     from greenroom.transports.sockets.websocket.server import WebSocketOptions as WebSocketOptions
     from greenroom.transports.sockets.websocket.server import WebSocketServer as WebSocketServer
-    from greenroom.transports.web.console.serving import browser_endpoints as browser_endpoints
+    from greenroom.transports.web.console.endpoint import browser_endpoints as browser_endpoints
     from greenroom.transports.web.rest.browser_sessions import BrowserSessions as BrowserSessions
 
     __version__: str

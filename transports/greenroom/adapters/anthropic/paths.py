@@ -19,9 +19,6 @@ def inside(path: object) -> str:
     """Return a path relative to ``/memories``, without ``.``, ``..`` and empty parts; may be empty.
 
     Names are compared character by character, as on Linux: nothing is normalized.
-
-    Raises:
-        ToolError: it is no path, or leads outside, however it is written.
     """
     if not isinstance(path, str) or not (path == ROOT or path.startswith(ROOT + "/")):
         raise ToolError(f"Path must start with {ROOT}, got: {path}")

@@ -28,11 +28,7 @@ def _number_lines(lines: list[str], first: int) -> str:
 
 
 def render_file(path: str, text: str, view_range: Any) -> str:
-    """Render a file's lines with numbers, or a range, whose end may be -1.
-
-    Raises:
-        ToolError: it has too many lines, or the range is invalid.
-    """
+    """Render a file's lines with numbers, or a range, whose end may be -1."""
     lines = text.split("\n")
     if len(lines) > MOST_LINES:
         raise ToolError(f"File {path} exceeds maximum line limit of 999,999 lines.")
@@ -79,11 +75,7 @@ def render_directory(path: str, sizes: dict[str, int]) -> str:
 
 
 def replace(path: str, text: str, old: str, new: str) -> Edited:
-    """Replace a text that occurs once.
-
-    Raises:
-        ToolError: it does not occur, or several times.
-    """
+    """Replace a text that occurs once."""
     count = text.count(old)
     if count == 0:
         raise ToolError(f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}.")
@@ -114,11 +106,7 @@ def _lines_with(text: str, old: str) -> list[str]:
 
 
 def insert(path: str, text: str, line: int, added: str) -> Edited:
-    """Insert lines after a line; 0 is before the first.
-
-    Raises:
-        ToolError: the line does not exist.
-    """
+    """Insert lines after a line; 0 is before the first."""
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()

@@ -10,14 +10,7 @@ from greenroom.actors.core.base.optional_packages import install_command
 
 @contextmanager
 def needs(extra: str) -> Iterator[None]:
-    """Name the extra to install if an import in the block fails.
-
-    Args:
-        extra: The name of the extra.
-
-    Raises:
-        ImportError: in place of a `ModuleNotFoundError`.
-    """
+    """Name the extra to install if an import in the block fails."""
     try:
         yield
     except ModuleNotFoundError as error:

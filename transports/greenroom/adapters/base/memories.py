@@ -23,11 +23,7 @@ PAGE = 200
 
 
 def encode(value: Any) -> bytes:
-    """Encode a value as JSON.
-
-    Raises:
-        Refusal: ``SERIALIZATION_ERROR``: it has a lone surrogate, or an object without a JSON form.
-    """
+    """Encode a value as JSON."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError as error:
@@ -38,13 +34,7 @@ def encode(value: Any) -> bytes:
 
 
 class MemoryRequests:
-    """Requests about the memories of one namespace.
-
-    Args:
-        database: The database.
-        principal: The caller.
-        namespace: The namespace.
-    """
+    """Requests about the memories of one namespace."""
 
     def __init__(self, database: Database, principal: Principal, namespace: str) -> None:
         self.namespace = namespace
@@ -61,11 +51,7 @@ class MemoryRequests:
         return await self._database.ask(memory_address(self.namespace), request, principal=self._principal)
 
     async def query(self, query_type: type[Procedure[R]], **arguments: Any) -> R:
-        """Check the arguments like those of a tool, and run the query in the namespace.
-
-        Raises:
-            Refusal: as `ask`.
-        """
+        """Check the arguments like those of a tool, and run the query in the namespace."""
         query = parse_request(query_type, encode({"namespace": self.namespace, **arguments}))
         return await self._database.query(query, principal=self._principal)
 

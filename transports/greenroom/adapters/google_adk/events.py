@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from greenroom.actors.app.services.base import from_json
 from greenroom.actors.content.text.truncate import truncate_middle
@@ -92,25 +92,8 @@ def restore(event: EventView) -> Event | None:
     return Event.model_validate(whole)
 
 
-class Appendable(NamedTuple):
-    """An event to append.
-
-    Attributes:
-        event: The fields of the Greenroom event.
-        delta: The changes of the state, as JSON.
-    """
-
-    event: dict[str, Any]
-    delta: dict[str, Any]
-
-
-def to_append(event: Event, is_kept: Callable[[str], bool]) -> Appendable:
-    """Convert an event for appending.
-
-    Args:
-        event: The event.
-        is_kept: Whether a key of the state is stored.
-    """
+def to_append(event: Event, is_kept: Callable[[str], bool]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the Greenroom event's fields, and the kept changes of the state."""
     whole = json.loads(event.model_dump_json(exclude_none=True))
     delta = {key: value for key, value in whole["actions"]["state_delta"].items() if is_kept(key)}
     whole["actions"]["state_delta"] = delta
@@ -123,7 +106,7 @@ def to_append(event: Event, is_kept: Callable[[str], bool]) -> Appendable:
         "is_final_response": event.is_final_response(),
     }
     at = time_of(event)
-    return Appendable(fields if at is None else {**fields, "timestamp": at.isoformat()}, delta)
+    return (fields if at is None else {**fields, "timestamp": at.isoformat()}), delta
 
 
 def is_message(event_id: str) -> bool:

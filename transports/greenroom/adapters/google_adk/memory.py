@@ -8,9 +8,17 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from greenroom.actors import Database, MemorySearch, MemoryService, ServiceError, StoreMemory, parse_request
+from greenroom.actors import (
+    Database,
+    MemorySearch,
+    MemoryService,
+    Principal,
+    ServiceError,
+    StoreMemory,
+    parse_request,
+)
 from greenroom.actors.app.services.base import from_json, to_json
-from greenroom.actors.core.auth.namespaces import memory_address
+from greenroom.actors.core.auth.namespaces import memory_address, segment
 from greenroom.actors.memories.recall.replies import MemoryHit
 from greenroom.adapters.base.extras import needs
 from greenroom.adapters.google_adk import names
@@ -72,18 +80,7 @@ class GreenroomMemoryService(BaseMemoryService):
         session_id: str | None = None,  # noqa: ARG002  the kit's; see below
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Store the texts of events; those that were added before are skipped.
-
-        Args:
-            app_name: The program.
-            user_id: The owner of the memories.
-            events: The events, identified by their ids.
-            session_id: Not used: an event is identified by its own id in any session.
-            custom_metadata: Is returned with each of them.
-
-        Raises:
-            ServiceError: as `add_session_to_memory`.
-        """
+        """Store the texts of events; those that were added before, by their ids, are skipped."""
         for event in events:
             if event.content is not None and not event.partial:
                 at = time_of(event)
@@ -104,31 +101,16 @@ class GreenroomMemoryService(BaseMemoryService):
         memories: Sequence[MemoryEntry],
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Store memories unchanged; one with an existing id is skipped.
-
-        Args:
-            app_name: The program.
-            user_id: The owner of the memories.
-            memories: The memories.
-            custom_metadata: Is returned with each of them, beside its own.
-
-        Raises:
-            ServiceError: as `add_session_to_memory`.
-        """
+        """Store memories unchanged; one with an existing id is skipped."""
         for memory in memories:
             both = {**(custom_metadata or {}), **memory.custom_metadata}
             entry = memory.model_copy(update={"id": memory.id or uuid.new_uuid(), "custom_metadata": both})
             await self._keep(app_name, user_id, entry)
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        """Return the user's ten best memories of the program, best first.
+        """Return the user's ten best relevant memories of the program, best first.
 
-        None if none is relevant.
-
-        Args:
-            app_name: The program.
-            user_id: The user.
-            query: The query; only its first 10,000 characters count.
+        Of the query the first 10,000 characters count.
         """
         if not query.strip():
             return SearchMemoryResponse()
@@ -143,16 +125,10 @@ class GreenroomMemoryService(BaseMemoryService):
         return SearchMemoryResponse(memories=[entry for entry in entries if entry is not None])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
-        """Delete a memory; it does not return with its session.
-
-        Args:
-            app_name: The program.
-            user_id: The user.
-            memory_id: Its id from `search_memory`; None does nothing.
-        """
+        """Delete a memory by its id from `search_memory`; it does not return with its session."""
         if memory_id:
             namespace = names.memory_namespace(app_name, user_id)
-            key = names.memory_key(memory_id)
+            key = segment(memory_id)
             await self._memories(user_id).delete_memory(namespace, key, self._agent_id, self._agent_id)
 
     async def _keep(self, app_name: str, user_id: str, entry: MemoryEntry) -> None:
@@ -160,7 +136,7 @@ class GreenroomMemoryService(BaseMemoryService):
         text = text_of(entry.content)
         if not text.strip():
             return
-        namespace, key = names.memory_namespace(app_name, user_id), names.memory_key(entry.id or "")
+        namespace, key = names.memory_namespace(app_name, user_id), segment(entry.id or "")
         if await self._memories(user_id).list_versions(namespace, key):
             return
         author = (entry.author or self._agent_id)[:_LONGEST_AUTHOR]
@@ -203,8 +179,8 @@ class GreenroomMemoryService(BaseMemoryService):
     def _memories(self, user_id: str) -> MemoryService:
         return MemoryService(self._database, self._principal(user_id))
 
-    def _principal(self, user_id: str) -> Any:
-        return names.principal_of(self._agent_id, user_id)
+    def _principal(self, user_id: str) -> Principal:
+        return Principal(agent_id=self._agent_id, user=user_id)
 
 
 def _describe(entry: MemoryEntry) -> dict[str, Any]:

@@ -6,9 +6,7 @@ import json
 import re
 from hashlib import blake2b
 
-from greenroom.actors import Principal
 from greenroom.actors.core.auth.namespaces import USER, segment
-from greenroom.actors.core.auth.policy import own_project
 
 _DIGEST_BYTES = 20
 _FOREIGN = re.compile(r"[^A-Za-z0-9_.-]")
@@ -30,11 +28,6 @@ def app_state_name(app_name: str) -> str:
     return f"adk-app-{_digest(app_name)}"
 
 
-def project_of_user(user_id: str) -> str:
-    """Return the project of a user's sessions; by default the user is its only member."""
-    return own_project(user_id)
-
-
 def project_of_app(app_name: str) -> str:
     """Return the project of a program's shared state."""
     return f"app:{segment(app_name)}"
@@ -43,16 +36,6 @@ def project_of_app(app_name: str) -> str:
 def memory_namespace(app_name: str, user_id: str) -> str:
     """Return the namespace of a user's memories of a program, private to the user."""
     return f"{USER}{segment(user_id)}:adk:{segment(app_name)}"
-
-
-def memory_key(event_id: str) -> str:
-    """Return the key of the memory of an event."""
-    return segment(event_id)
-
-
-def principal_of(agent_id: str, user_id: str | None) -> Principal:
-    """Return the principal of the agent, for a user or for all users."""
-    return Principal(agent_id=agent_id, user=user_id)
 
 
 def actor_of(author: str) -> str:

@@ -9,9 +9,10 @@ from typing import Any, Final, TypeVar
 import msgspec
 from anyio.lowlevel import checkpoint
 
-from greenroom.actors import Database, ServiceError, SessionService, parse_request
+from greenroom.actors import Database, Principal, ServiceError, SessionService, parse_request
 from greenroom.actors.app.services.base import from_json, to_json
 from greenroom.actors.app.services.session import append_request
+from greenroom.actors.core.auth.policy import own_project
 from greenroom.actors.sessions.requests import requests
 from greenroom.actors.sessions.storage.directory import SessionsOfProgram
 from greenroom.adapters.base.extras import needs
@@ -71,11 +72,7 @@ class GreenroomSessionService(BaseSessionService):
     ) -> Session:
         """Create a session, and return it with all of its state.
 
-        Args:
-            app_name: Its program.
-            user_id: Its owner.
-            state: Its first state; ``temp:`` keys are not stored.
-            session_id: Any text, stripped of blanks; empty or None for a new id.
+        The id is any text, stripped of blanks; empty or None for a new one. ``temp:`` keys are not stored.
 
         Raises:
             AlreadyExistsError: the user has a session of this id in the program.
@@ -93,7 +90,7 @@ class GreenroomSessionService(BaseSessionService):
                 purpose=app_name,
                 app_name=app_name,
                 user_id=user_id,
-                project_id=names.project_of_user(user_id),
+                project_id=own_project(user_id),
                 metadata={OWN_ID: own_id},
                 initial_state=own,
             ),
@@ -120,16 +117,7 @@ class GreenroomSessionService(BaseSessionService):
     async def get_session(
         self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
     ) -> Session | None:
-        """Return a session with its events.
-
-        None if the user has none of this id in the program.
-
-        Args:
-            app_name: The program.
-            user_id: The user.
-            session_id: The session.
-            config: Which events: since a time, and of these the last ones.
-        """
+        """Return a session with its events; None if the user has none there."""
         name = names.session_name(app_name, user_id, session_id.strip())
         snapshot = await self._snapshot(name, user_id)
         if snapshot is None:
@@ -147,14 +135,9 @@ class GreenroomSessionService(BaseSessionService):
         return session
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
-        """Return the sessions of a program without their events, last changed last.
-
-        Args:
-            app_name: The program.
-            user_id: The owner; None for all users.
-        """
+        """Return the sessions of a program without their events, last changed last."""
         found = SessionsOfProgram(app_name=app_name, user_id=user_id)
-        principal = names.principal_of(self._agent_id, user_id)
+        principal = Principal(agent_id=self._agent_id, user=user_id)
         sessions = []
         for name in await self._database.query(found, principal=principal):
             snapshot = await self._snapshot(name, user_id)
@@ -168,20 +151,16 @@ class GreenroomSessionService(BaseSessionService):
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
         """Delete a session with its events for good; a missing one is no error."""
-        service = SessionService(self._database, names.principal_of(self._agent_id, user_id))
+        service = SessionService(self._database, Principal(agent_id=self._agent_id, user=user_id))
         await service.delete_session(names.session_name(app_name, user_id, session_id.strip()))
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
         """Return the shared state of a user's sessions in a program, by keys without ``user:``."""
-        project = names.project_of_user(user_id)
+        project = own_project(user_id)
         return await self._state(names.user_state_name(app_name, user_id), user_id, user_id, project)
 
     async def append_event(self, session: Session, event: Event) -> Event:
-        """Append an event to a session, and to the object.
-
-        A partial event is not stored.
-
-        A repeated event is not appended twice.
+        """Append an event once, to the session and the object; partial events are not stored.
 
         Raises:
             SessionNotFoundError: the session does not exist.
@@ -191,13 +170,11 @@ class GreenroomSessionService(BaseSessionService):
         if event.partial:
             return event
         name = names.session_name(session.app_name, session.user_id, session.id)
-        fields = to_append(event, lambda key: not key.startswith(State.TEMP_PREFIX))
-        own, shared = _split(fields.delta)
+        fields, delta = to_append(event, lambda key: not key.startswith(State.TEMP_PREFIX))
+        own, shared = _split(delta)
         changes = self._shared_changes(session.app_name, session.user_id, shared)
         await self._check(session.user_id, changes)
-        appended = await self._append(
-            session, {**fields.event, "session_id": name, "state_delta": own}, changes
-        )
+        appended = await self._append(session, {**fields, "session_id": name, "state_delta": own}, changes)
         if not appended.is_new and any(each.id == event.id for each in session.events):
             return event
         kept = await super().append_event(session=session, event=event)
@@ -304,7 +281,7 @@ class GreenroomSessionService(BaseSessionService):
                 State.USER_PREFIX,
                 names.user_state_name(app_name, user_id),
                 user_id,
-                names.project_of_user(user_id),
+                own_project(user_id),
             ),
         ):
             delta = {
@@ -336,11 +313,11 @@ class GreenroomSessionService(BaseSessionService):
             raise
 
     async def _ask(self, name: str, request: Message[R], user_id: str | None) -> R:
-        principal = names.principal_of(self._agent_id, user_id)
+        principal = Principal(agent_id=self._agent_id, user=user_id)
         try:
             return await self._database.ask(Address("session", name), request, principal=principal)
         except Refusal as refusal:
-            raise _error(refusal) from None
+            raise ServiceError.of(refusal) from None
 
 
 def _split(state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -358,18 +335,14 @@ def _parse(request_type: type[M], **arguments: Any) -> M:
     try:
         return parse_request(request_type, to_json(arguments))
     except Refusal as refusal:
-        raise _error(refusal) from None
+        raise ServiceError.of(refusal) from None
 
 
 def _json(value: dict[str, Any]) -> bytes:
     try:
         return to_json(value)
     except Refusal as refusal:
-        raise _error(refusal) from None
-
-
-def _error(refusal: Refusal) -> ServiceError:
-    return ServiceError.of(refusal)
+        raise ServiceError.of(refusal) from None
 
 
 def _may_be_too_long(error: ServiceError) -> bool:

@@ -22,7 +22,7 @@ from greenroom.actors import (
     PutCheckpoint,
     PutWrites,
 )
-from greenroom.adapters.base.blocking import call_blocking
+from greenroom.adapters.base.blocking import blocking, call_blocking
 from greenroom.adapters.base.extras import needs
 
 with needs("langgraph"):
@@ -86,14 +86,7 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> AsyncGenerator[CheckpointTuple, None]:
-        """Yield checkpoints, newest first.
-
-        Args:
-            config: The thread, and optionally ``checkpoint_ns`` and ``checkpoint_id``; None for all threads.
-            filter: Members that the metadata must have.
-            before: Only checkpoints before the ``checkpoint_id`` in it.
-            limit: Most checkpoints.
-        """
+        """Yield checkpoints, newest first: of a thread, or of all threads without a config."""
         left = limit
         listing = ListCheckpoints(
             namespace=config["configurable"].get("checkpoint_ns") if config else None,
@@ -158,11 +151,7 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Store what a task wrote, until the next checkpoint includes it; existing writes stay.
-
-        Raises:
-            ServiceError: it has more than 64 MiB.
-        """
+        """Store what a task wrote, until the next checkpoint includes it; existing writes stay."""
         configurable = config["configurable"]
         await self._service.put_writes(
             PutWrites(
@@ -202,9 +191,6 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
 
         ``keep_latest`` keeps the newest checkpoint of each namespace, and the earlier ones that its delta
         channels need.
-
-        Raises:
-            ValueError: the strategy does not exist.
         """
         if strategy not in {"keep_latest", "delete"}:
             raise ValueError(f"the strategy is {strategy!r}, and there are 'keep_latest' and 'delete'")
@@ -222,19 +208,14 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
             config=config, channels=channels
         )
 
-    def get_delta_channel_history(
-        self, *, config: RunnableConfig, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        """Do what `aget_delta_channel_history` does."""
-
-        async def history() -> Mapping[str, DeltaChannelHistory]:
-            return await self.aget_delta_channel_history(config=config, channels=channels)
-
-        return call_blocking(self._database, history)
-
-    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Do what `aget_tuple` does."""
-        return call_blocking(self._database, self.aget_tuple, config)
+    get_delta_channel_history = blocking(aget_delta_channel_history)
+    get_tuple = blocking(aget_tuple)
+    put = blocking(aput)
+    put_writes = blocking(aput_writes)
+    delete_thread = blocking(adelete_thread)
+    delete_for_runs = blocking(adelete_for_runs)
+    copy_thread = blocking(acopy_thread)
+    prune = blocking(aprune)
 
     def list(
         self,
@@ -255,42 +236,6 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
                 yield each
         finally:
             call_blocking(self._database, found.aclose)
-
-    def put(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Do what `aput` does."""
-        return call_blocking(self._database, self.aput, config, checkpoint, metadata, new_versions)
-
-    def put_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Do what `aput_writes` does."""
-        call_blocking(self._database, self.aput_writes, config, writes, task_id, task_path)
-
-    def delete_thread(self, thread_id: str) -> None:
-        """Do what `adelete_thread` does."""
-        call_blocking(self._database, self.adelete_thread, thread_id)
-
-    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Do what `adelete_for_runs` does."""
-        call_blocking(self._database, self.adelete_for_runs, run_ids)
-
-    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Do what `acopy_thread` does."""
-        call_blocking(self._database, self.acopy_thread, source_thread_id, target_thread_id)
-
-    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Do what `aprune` does."""
-
-        async def prune() -> None:
-            await self.aprune(thread_ids, strategy=strategy)
-
-        call_blocking(self._database, prune)
 
     def get_next_version(self, current: str | None, channel: None) -> str:  # noqa: ARG002  the interface has it
         """Return a version after ``current`` that no other branch or writer of the thread has."""
@@ -358,11 +303,7 @@ async def _newest(threads: list[_Listing]) -> tuple[_Listing, CheckpointHead] | 
 
 
 def _thread_name(thread_id: Any) -> str:
-    """Return the id of a thread as text.
-
-    Raises:
-        ValueError: it is None, or of an unsuitable type.
-    """
+    """Return the id of a thread as text."""
     if thread_id is None or isinstance(thread_id, bool | list | dict):
         raise ValueError(f"thread_id: it takes a text, and got {type(thread_id).__name__}")
     return str(thread_id)

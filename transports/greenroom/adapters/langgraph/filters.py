@@ -20,11 +20,7 @@ _ORDERS: Final[dict[str, Callable[[float, float], bool]]] = {
 
 
 def fits(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
-    """Return whether an item's value matches a filter, member by member.
-
-    Raises:
-        ValueError: an unknown operator.
-    """
+    """Return whether an item's value matches a filter, member by member."""
     return all(_is(value.get(name), expected) for name, expected in (wanted or {}).items())
 
 
@@ -57,11 +53,7 @@ def _compares(found: Any, name: str, wanted: Any) -> bool:
 
 
 def matches(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
-    """Return whether a namespace begins or ends with a path (``*``: any label).
-
-    Raises:
-        ValueError: an unknown kind of condition.
-    """
+    """Return whether a namespace begins or ends with a path (``*``: any label)."""
     if condition.match_type not in {"prefix", "suffix"}:
         raise ValueError(f"the condition {condition.match_type!r} is none of prefix and suffix")
     path = condition.path

@@ -26,34 +26,22 @@ _DIGEST_BYTES = 20
 
 
 class Place(NamedTuple):
-    """The place of an item: its memory's namespace and key, and the rest.
-
-    Attributes:
-        rest: Members of the metadata with the rest.
-    """
+    """The place of an item: its memory's namespace and key, and the rest."""
 
     namespace: str
     key: str
-    rest: Mapping[str, Any]
+    rest: Mapping[str, Any]  # members of the metadata with the rest
 
 
 class Places:
-    """The places of a store's items.
-
-    Args:
-        root: The namespace above all of them, of 2 to 7 segments.
-    """
+    """The places of a store's items."""
 
     def __init__(self, root: str) -> None:
         self.root = root
         self._segments = MOST_SEGMENTS - root.count(":") - 1
 
     def of(self, namespace: Namespace, key: str) -> Place:
-        """Return the place of an item.
-
-        Raises:
-            ValueError: a text has a lone surrogate.
-        """
+        """Return the place of an item."""
         segments, written = self._write(namespace), _escape(key, _FOREIGN_TO_KEYS, "%") or _NO_KEY
         short = _cut(written, _MAX_KEY, "%")
         rest: dict[str, Any] = {}

@@ -22,7 +22,7 @@ from greenroom.actors import (
     parse_request,
     user_namespace,
 )
-from greenroom.adapters.base.blocking import call_blocking
+from greenroom.adapters.base.blocking import blocking
 from greenroom.adapters.base.extras import needs
 from greenroom.adapters.langgraph.filters import fits, matches
 from greenroom.adapters.langgraph.places import MOST_SEGMENTS, Namespace, Places
@@ -52,18 +52,14 @@ _OURS = "langgraph"
 
 
 class _Found(NamedTuple):
-    """An item of a read or a search.
-
-    Attributes:
-        ours: The store's member of the memory's metadata.
-    """
+    """An item of a read or a search."""
 
     namespace: Namespace
     key: str
     value: dict[str, Any]
     created_at: datetime
     updated_at: datetime
-    ours: Mapping[str, Any]
+    ours: Mapping[str, Any]  # the store's member of the memory's metadata
     score: float | None = None
 
 
@@ -109,14 +105,6 @@ class GreenroomStore(BaseStore):
         self._places = Places(_check_root(f"{user_namespace(principal)}:{_OURS}" if root is None else root))
         self.ttl_config = ttl
 
-    def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run operations as `abatch` does, and block.
-
-        Raises:
-            RuntimeError: this thread runs an event loop.
-        """
-        return call_blocking(self._database, self.abatch, ops)
-
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Run operations: first all reads, in order, then all writes in one commit.
 
@@ -141,6 +129,8 @@ class GreenroomStore(BaseStore):
         if changes:
             await self._memory.change_memories(list(changes.values()))
         return results
+
+    batch = blocking(abatch)
 
     # -- writing -----------------------------------------------------------
 
@@ -297,11 +287,7 @@ class GreenroomStore(BaseStore):
 
 
 def _check_root(root: str) -> str:
-    """Check the root of a store's items, and return it.
-
-    Raises:
-        ServiceError: it is no namespace, or leaves no segment for items.
-    """
+    """Check the root of a store's items, and return it."""
     try:
         parse_request(ListMemories, msgspec.json.encode({"namespace": root}))
     except Refusal as refusal:

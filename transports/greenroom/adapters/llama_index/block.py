@@ -56,11 +56,7 @@ class GreenroomMemoryBlock(BaseMemoryBlock[list[ContentBlock]]):
     async def _aget(
         self, messages: list[ChatMessage] | None = None, **_block_kwargs: Any
     ) -> list[ContentBlock]:
-        """Return what helps with the user's newest message, best first, one block each.
-
-        Raises:
-            Refusal: a temporary failure of the recall.
-        """
+        """Return what helps with the user's newest message, best first, one block each."""
         task = _newest_of_user(messages or [])
         if not task:
             return []
@@ -68,12 +64,7 @@ class GreenroomMemoryBlock(BaseMemoryBlock[list[ContentBlock]]):
         return [TextBlock(text=_render(memory)) for memory in recalled.memories]
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
-        """Store each message that has a text as a memory.
-
-        Raises:
-            Refusal: the message is too large, or the store is full. Earlier messages are stored; a repeat
-                adds only the others.
-        """
+        """Store each message with a text; after a refusal, a repeat adds the others."""
         memories = self._memories()
         for message in messages:
             if not (message.content or "").strip():
@@ -88,12 +79,7 @@ class GreenroomMemoryBlock(BaseMemoryBlock[list[ContentBlock]]):
     async def atruncate(
         self, content: list[ContentBlock], tokens_to_truncate: int
     ) -> list[ContentBlock] | None:
-        """Drop the last blocks, which help least; None if none is left.
-
-        Args:
-            content: The block's content.
-            tokens_to_truncate: The tokens to drop at least, by LlamaIndex's tokenizer.
-        """
+        """Drop the last blocks, which help least; None if none is left."""
         kept = list(content)
         while kept and tokens_to_truncate > 0:
             last = kept.pop()

@@ -4,7 +4,7 @@ Replace ``mem0.Memory`` or ``mem0.AsyncMemory`` with these classes; their first 
 Arguments, replies and errors are those of mem0 2.2. No language model is called.
 """
 
-from greenroom.adapters.mem0.async_memory import AsyncMemory as AsyncMemory
-from greenroom.adapters.mem0.errors import ValidationError as ValidationError
+from greenroom.adapters.mem0.memory import AsyncMemory as AsyncMemory
+from greenroom.adapters.mem0.messages import ValidationError as ValidationError
 from greenroom.adapters.mem0.memory import Memory as Memory
 from greenroom.adapters.mem0.messages import Extractor as Extractor

@@ -13,11 +13,7 @@ _EXAMPLE = "Example: filters={'user_id': 'u1'}"
 
 
 def identity(value: Any, name: str) -> str | None:
-    """Return an id as a text without surrounding blanks; None for none.
-
-    Raises:
-        ValueError: it is blank, has blanks inside, or has an unsuitable type.
-    """
+    """Return an id as a text without surrounding blanks; None for none."""
     if value is None:
         return None
     if isinstance(value, bool | list | dict):
@@ -35,17 +31,7 @@ def identity(value: Any, name: str) -> str | None:
 def check(
     filters: Mapping[str, Any] | None, others: Mapping[str, Any], method: Callable[..., Any]
 ) -> dict[str, Any]:
-    """Check filters, and trim their ids.
-
-    Args:
-        filters: The filters.
-        others: Arguments that the method does not know.
-        method: The method.
-
-    Raises:
-        ValueError: the filters have no id, or an id is an argument of its own.
-        TypeError: there are other arguments.
-    """
+    """Check filters, and trim their ids."""
     beside = {*IDENTITIES} & set(others)
     if beside:
         raise ValueError(
@@ -64,11 +50,7 @@ def check(
 
 
 def check_numbers(top_k: Any, threshold: Any = None) -> None:
-    """Check the limit and the threshold of a search.
-
-    Raises:
-        ValueError: they are no valid numbers.
-    """
+    """Check the limit and the threshold of a search."""
     if threshold is not None:
         if not isinstance(threshold, int | float):
             raise ValueError("threshold must be a valid number")

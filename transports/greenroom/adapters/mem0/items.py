@@ -1,17 +1,18 @@
-"""Memories in mem0's form, and its payloads as metadata."""
+"""Memories and their histories in mem0's form, and its payloads as metadata."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
+from uuid import UUID, uuid5
 
 import msgspec
 from msgspec import UNSET
 
-from greenroom.actors import MemoryHit, MemoryView
+from greenroom.actors import MemoryHit, MemoryView, VersionView
 
 PROMOTED = ("user_id", "agent_id", "run_id", "actor_id", "role", "attributed_to", "expiration_date")
 FIXED = frozenset({"user_id", "agent_id", "run_id", "actor_id"})
@@ -22,20 +23,13 @@ _ESCAPED = re.compile(r"_+(?:tags|importance|expiry|scope)")
 
 
 class Item(NamedTuple):
-    """A memory.
-
-    id: The id.
-    text: The text.
-    payload: Ids of the owner and metadata, in one dictionary, as in mem0.
-    created_at: The time of the first version.
-    updated_at: The time of this version.
-    """
+    """A memory."""
 
     id: str
     text: str
-    payload: dict[str, Any]
-    created_at: datetime
-    updated_at: datetime
+    payload: dict[str, Any]  # ids of the owner and metadata, as in mem0
+    created_at: datetime  # of the first version
+    updated_at: datetime  # of this version
 
     @property
     def is_expired(self) -> bool:
@@ -78,11 +72,7 @@ def metadata_of(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def expiration(value: Any) -> str | None:
-    """Return a day as ``YYYY-MM-DD``.
-
-    Raises:
-        ValueError: it is no day.
-    """
+    """Return a day as ``YYYY-MM-DD``."""
     if value is None:
         return None
     if isinstance(value, datetime):
@@ -93,3 +83,35 @@ def expiration(value: Any) -> str | None:
         return date.fromisoformat(value).isoformat()
     except (TypeError, ValueError) as error:
         raise ValueError("expiration_date must be a valid date in YYYY-MM-DD format.") from error
+
+
+def history(
+    versions: Sequence[VersionView], texts: Sequence[str | None], payload: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the history of a memory in mem0's form, oldest first."""
+    rows: list[dict[str, Any]] = []
+    created_at = versions[0].stored_at.isoformat()
+    before: str | None = None
+    for version, text in zip(versions, texts, strict=True):
+        event = "UPDATE" if rows else "ADD"
+        rows.append(_row(version, str(version.version), event, before, text, version.stored_at))
+        before = text
+    last = versions[-1]
+    if last.deleted_at is not None:
+        rows.append(_row(last, "deleted", "DELETE", before, None, last.deleted_at))
+    speaker = {"actor_id": payload.get("actor_id"), "role": payload.get("role")}
+    return [{**row, "created_at": created_at, **speaker} for row in rows]
+
+
+def _row(
+    version: VersionView, name: str, event: str, before: str | None, after: str | None, at: datetime
+) -> dict[str, Any]:
+    return {
+        "id": str(uuid5(UUID(version.memory_id), name)),
+        "memory_id": version.memory_id,
+        "old_memory": before,
+        "new_memory": after,
+        "event": event,
+        "updated_at": at.isoformat(),
+        "is_deleted": event == "DELETE",
+    }

@@ -5,32 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from greenroom.adapters.mem0.errors import ValidationError
-
 Extractor = Callable[[Sequence[dict[str, Any]]], Sequence[str]]
 """Makes the texts of memories from messages."""
 
 
-class Kept(NamedTuple):
-    """A text to store.
+class ValidationError(Exception):
+    """Arguments of ``add`` are wrong; its members are those of mem0's error."""
 
-    Attributes:
-        text: The text.
-        role: The role of the message, if it is one.
-        name: The name in the message, if there is one.
-    """
+    def __init__(self, message: str, error_code: str, details: dict[str, Any], suggestion: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.error_code = error_code
+        self.details = details
+        self.suggestion = suggestion
+        self.debug_info: dict[str, Any] = {}
+
+
+class Kept(NamedTuple):
+    """A text to store."""
 
     text: str
-    role: str | None = None
-    name: str | None = None
+    role: str | None = None  # the role of the message, if it is one
+    name: str | None = None  # the name in the message, if there is one
 
 
 def read(messages: Any) -> list[Kept]:
-    """Return the texts of messages; system messages and invalid ones are dropped as in mem0.
-
-    Raises:
-        ValidationError: it is neither a text, a message nor a list.
-    """
+    """Return the texts of messages; system messages and invalid ones are dropped as in mem0."""
     if isinstance(messages, str):
         messages = [{"role": "user", "content": messages}]
     elif isinstance(messages, dict):

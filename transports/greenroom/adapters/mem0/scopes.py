@@ -24,18 +24,13 @@ class Scope(NamedTuple):
 
 
 def scope_of(identities: Mapping[str, Any]) -> Scope:
-    """Return the scope for ids: the user's, else the agent's, else all runs'.
-
-    Args:
-        identities: ``user_id``, ``agent_id`` and ``run_id``, as far as they are given.
-
-    Raises:
-        ValueError: an id is too long.
-    """
+    """Return the scope for ids: the user's, else the agent's, else all runs'."""
     user, agent, run = (identities.get(name) for name in ("user_id", "agent_id", "run_id"))
     if run is not None and len(run) > MOST_RUN_ID:
         raise ValueError(f"Invalid run_id: it has {len(run)} characters, and may have {MOST_RUN_ID}.")
-    principal = Principal(agent_id=OWN_AGENT if agent is None else _agent_id(agent), user=user)
+    if agent is not None and _AGENT.fullmatch(agent) is None:  # different names have different ids
+        agent = f"mem0.{blake2b(agent.encode(), digest_size=16).hexdigest()}"
+    principal = Principal(agent_id=agent or OWN_AGENT, user=user)
     namespace = user_namespace(principal) + SUB
     if user is not None and owner_of(namespace, principal).user != user:
         raise ValueError(
@@ -48,10 +43,3 @@ def scope_of(identities: Mapping[str, Any]) -> Scope:
 def scope_at(root: str) -> Scope:
     """Return the scope of memories below a root, for look-ups by id alone."""
     return Scope(root + SUB, owner_of(root, Principal(agent_id=OWN_AGENT)))
-
-
-def _agent_id(agent: str) -> str:
-    """Return an agent's id for any name; different names have different ids."""
-    if _AGENT.fullmatch(agent) is not None:
-        return agent
-    return f"mem0.{blake2b(agent.encode(), digest_size=16).hexdigest()}"

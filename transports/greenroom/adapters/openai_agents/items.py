@@ -30,26 +30,15 @@ _TEXTS: Final = ("text", "refusal")
 
 
 class Content(NamedTuple):
-    """The type, role and content of an item's event.
-
-    Attributes:
-        event_type: The type of the event.
-        role: ``user``, ``system``, or None for the agent.
-        content: The content of the event.
-    """
+    """The type, role and content of an item's event."""
 
     event_type: EventType
-    role: str | None
-    content: dict[str, Any]
+    role: str | None  # ``user``, ``system``, or None for the agent
+    content: dict[str, Any]  # the content of the event
 
 
 def content_of(item: Any, longest: int | None) -> Content:
-    """Convert an item to an event's content.
-
-    Args:
-        item: Anything with a JSON form.
-        longest: Most characters of a message; of a longer text, agents see the beginning and the end.
-    """
+    """Convert an item to an event's content."""
     role = _role(item)
     if role is None:
         return Content(_event_type(item), None, {"item": item})

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import re
 import secrets
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, cast
 
 from agents.memory import SessionSettings
@@ -12,7 +14,6 @@ from anyio.lowlevel import checkpoint
 from greenroom.actors import Database, Event, Principal, ServiceError, SessionService
 from greenroom.actors.sessions.requests.requests import TakeSnapshot
 from greenroom.adapters.openai_agents.items import content_of, is_lost, item_of, preview_of
-from greenroom.adapters.openai_agents.session_keys import session_key
 from greenroom.runtime import Address, Refusal
 
 if TYPE_CHECKING:
@@ -26,6 +27,13 @@ ITEMS_A_SLICE: Final = 500  # converted between two yields: a millisecond
 APP: Final = "openai-agents"
 _PREFIX: Final = "openai-agents."
 """The beginning of the ids of events that are items."""
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+_FOREIGN: Final = re.compile(r"[^A-Za-z0-9.-]")
+_ESCAPED: Final = "x-"
+_DIGESTED: Final = "xx-"
+_RESERVED: Final = frozenset({"all", "current"})
+_LONGEST: Final = 128
+_SHOWN: Final = 80
 
 
 class GreenroomSession:
@@ -50,7 +58,8 @@ class GreenroomSession:
         key: The id of the session of Greenroom.
 
     Raises:
-        ValueError: the session id is invalid. The methods' `ServiceError` is a ``ValueError``, too.
+        ValueError: the session id is invalid. The methods raise `ServiceError`, a ``ValueError``: an item
+            is invalid, the session has ended, or it belongs to another user.
     """
 
     def __init__(
@@ -64,7 +73,7 @@ class GreenroomSession:
     ) -> None:
         self.session_id = session_id
         self.session_settings: SessionSettings | None = session_settings or SessionSettings()
-        self.key = session_key(session_id)
+        self.key = _session_key(session_id)
         self._database = database
         self._sessions = SessionService(database, principal)
         self._project_id = project_id
@@ -74,11 +83,7 @@ class GreenroomSession:
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Return the newest items, oldest first.
 
-        Args:
-            limit: Most items; None: as in ``session_settings``, or all; below 0: all.
-
-        Raises:
-            ServiceError: the session belongs to another user.
+        A limit of None is that of ``session_settings``; below 0 it is no limit.
         """
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
@@ -101,14 +106,9 @@ class GreenroomSession:
         return items
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Add items, all or none, in one commit.
+        """Add items, all or none, in one commit: up to 16 MB of JSON.
 
-        Args:
-            items: Items with a JSON form, up to 16 MB together. Of an item over 1 MB, such as a photo, agents
-                see its text; passports leave it out.
-
-        Raises:
-            ServiceError: an item is invalid, the session has ended, or it belongs to another user.
+        Of an item over 1 MB, such as a photo, agents see its text; passports leave it out.
         """
         batch = secrets.token_hex(16)
         while items:
@@ -122,11 +122,7 @@ class GreenroomSession:
                 return
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Remove and return the newest item; None if there is none.
-
-        Raises:
-            ServiceError: the session has ended, or belongs to another user.
-        """
+        """Remove and return the newest item; None if there is none."""
         if not await self._is_there():
             return None
         try:
@@ -139,11 +135,7 @@ class GreenroomSession:
         return cast("TResponseInputItem", item_of(event.content))
 
     async def clear_session(self) -> None:
-        """Remove all items.
-
-        Raises:
-            ServiceError: the session has ended, or belongs to another user.
-        """
+        """Remove all items."""
         if not await self._is_there():
             return
         try:
@@ -152,13 +144,7 @@ class GreenroomSession:
             self._forget_if_gone(error)
 
     async def _is_there(self) -> bool:
-        """Return whether the session exists.
-
-        Checked each time, since another user may take a free id.
-
-        Raises:
-            ServiceError: it belongs to another user.
-        """
+        """Return whether the session exists now: another user may take a free id."""
         principal, address = self._sessions.principal, Address("session", self.key)
         try:
             found = await self._database.ask(address, TakeSnapshot(session_id=self.key), principal=principal)
@@ -177,11 +163,7 @@ class GreenroomSession:
         return True
 
     async def _create(self) -> None:
-        """Create the session, unless another writer has just done so.
-
-        Raises:
-            ServiceError: the id belongs to a session that the principal may not use.
-        """
+        """Create the session, unless another writer has just done so."""
         try:
             await self._sessions.create_session(
                 self.key, APP, None, self._project_id, {"session_id": self.session_id}
@@ -211,14 +193,34 @@ class GreenroomSession:
         self._is_known = False
 
     def _learn(self, error: ServiceError) -> None:
-        """Handle a refusal: record the limit of messages, or that the session is gone.
-
-        Raises:
-            ServiceError: any other refusal.
-        """
+        """Record the limit of messages, or that the session is gone; raise any other refusal."""
         if error.details.get("field") == "content" and error.details.get("unit") == "characters":
             longest = error.details["limit"]
             if self._longest is None or longest < self._longest:
                 self._longest = longest
                 return
         self._forget_if_gone(error)
+
+
+def _session_key(session_id: str) -> str:
+    """Return the id of the session of Greenroom; different ids have different ones.
+
+    An id of 1-128 of ``A-Za-z0-9_.-`` is unchanged. In others, each unsuitable byte becomes ``_`` and two
+    hexadecimal digits, after ``x-``; what is too long ends with a digest, after ``xx-``.
+
+    Raises:
+        ValueError: it is no text, or has a lone surrogate.
+    """
+    if not isinstance(session_id, str):
+        raise ValueError(f"session_id: it takes a text, and got {type(session_id).__name__}")  # noqa: TRY004
+    try:
+        raw = session_id.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"session_id: it holds a lone surrogate at character {error.start}") from None
+    is_ours = session_id.startswith((_ESCAPED, _DIGESTED))
+    if _PLAIN.fullmatch(session_id) is not None and session_id not in _RESERVED and not is_ours:
+        return session_id
+    written = _FOREIGN.sub(lambda found: "".join(f"_{byte:02x}" for byte in found[0].encode()), session_id)
+    if len(_ESCAPED) + len(written) <= _LONGEST:
+        return _ESCAPED + written
+    return f"{_DIGESTED}{written[:_SHOWN]}-{blake2b(raw, digest_size=16).hexdigest()}"

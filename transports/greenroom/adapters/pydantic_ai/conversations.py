@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
@@ -21,7 +21,6 @@ from greenroom.actors import (
     SessionService,
 )
 from greenroom.adapters.base.extras import needs
-from greenroom.adapters.pydantic_ai.events import LONGEST, as_event
 from greenroom.runtime import Address
 
 with needs("pydantic-ai"):
@@ -32,7 +31,16 @@ with needs("pydantic-ai"):
         ConversationRecord,
         ConversationStore,
     )
-    from pydantic_ai.messages import ModelMessagesTypeAdapter
+    from pydantic_ai.messages import (
+        ModelMessage,
+        ModelMessagesTypeAdapter,
+        ModelRequest,
+        RetryFeedbackPart,
+        TextPart,
+        ToolCallPart,
+        ToolReturnPart,
+        UserPromptPart,
+    )
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +56,8 @@ AFTER: Final = f"{PREFIX}after:"
 """The beginning of the id of the event after a revision; there can be only one."""
 FIRST: Final = "none"
 PAGE: Final = 200
+LONGEST: Final = 10_000
+"""The default limit of a message's characters."""
 
 _DIGEST_BYTES = 32
 _PLAIN_ID = re.compile(r"(?!pydantic-ai-|(?:all|current)\Z)[A-Za-z0-9_.-]{1,128}")
@@ -122,7 +132,10 @@ class GreenroomConversations(ConversationStore):
         if current != expected_revision or (kept is not None and self._is_hidden(kept)):
             raise ConversationConflict(record.conversation_id)
         if record.head_id is not None and record.head_id not in {entry.id for entry in new_entries}:
-            await self._check_head(record)
+            try:
+                await self.read_history(record.head_id, limit=1)
+            except LookupError:
+                raise ConversationConflict(record.conversation_id) from None
         if kept is None:
             await self._make_session(session)
         says = _Kept(self._principal.user, record.revision, record.forked_from, record)
@@ -187,20 +200,16 @@ class GreenroomConversations(ConversationStore):
             else:
                 line.append(found)
             next_id = found.parent
-        return _entries(reversed(line))
-
-    async def _check_head(self, record: ConversationRecord) -> None:
-        try:
-            await self.read_history(record.head_id, limit=1)
-        except LookupError:
-            raise ConversationConflict(record.conversation_id) from None
+        line.reverse()
+        raw = msgspec.json.encode([each.message for each in line])
+        messages = ModelMessagesTypeAdapter.validate_json(raw)
+        return [
+            ConversationEntry(id=each.id, parent_id=each.parent, message=message)
+            for each, message in zip(line, messages, strict=True)
+        ]
 
     async def _make_session(self, session: str) -> None:
-        """Make a session, unless another writer has made it meanwhile.
-
-        Raises:
-            ServiceError: there is one that is another user's, or no conversation.
-        """
+        """Make a session, unless another writer has made it meanwhile."""
         user = self._principal.user
         try:
             await self._sessions.create_session(session, APP, user, self._project_id)
@@ -235,7 +244,7 @@ class GreenroomConversations(ConversationStore):
 
     def _event(self, entry: ConversationEntry) -> Event:
         [message] = msgspec.json.decode(ModelMessagesTypeAdapter.dump_json([entry.message]))
-        event = as_event(entry.message, self._principal.agent_id, self._longest)
+        event = _as_event(entry.message, self._principal.agent_id, self._longest)
         place = {"id": entry.id, "parent": entry.parent_id}
         content = {**event.content, "metadata": {MESSAGE: {**place, "message": message}}}
         seen = {**event.content, "metadata": {MESSAGE: place}}
@@ -274,11 +283,7 @@ class GreenroomConversations(ConversationStore):
     async def _further(
         self, session: str | None, stored: dict[str, _Stored], entry_id: str
     ) -> tuple[str, dict[str, _Stored]]:
-        """Return the next place of an entry: the whole session, then its fork's source.
-
-        Raises:
-            LookupError: there is none.
-        """
+        """Return the next place of an entry: the whole session, then its fork's source."""
         if session is not None:
             everything = await self._stored(session)
             if len(everything) > len(stored):
@@ -358,10 +363,32 @@ class _Id(str):
         return made
 
 
-def _entries(line: Iterable[_Stored]) -> list[ConversationEntry]:
-    stored = list(line)
-    messages = ModelMessagesTypeAdapter.validate_json(msgspec.json.encode([each.message for each in stored]))
-    return [
-        ConversationEntry(id=each.id, parent_id=each.parent, message=message)
-        for each, message in zip(stored, messages, strict=True)
-    ]
+def _as_event(message: ModelMessage, agent_id: str, longest: int) -> Event:
+    """Convert a message to an event for those who read the session."""
+    texts = list(_texts(message))
+    text = "\n".join(texts) or f"({', '.join(part.part_kind for part in message.parts) or message.kind})"
+    has_text = any(isinstance(part, UserPromptPart | TextPart) for part in message.parts)
+    from_user = isinstance(message, ModelRequest) and has_text
+    return Event(
+        event_type="message" if has_text else "tool_call",
+        actor="user" if from_user else f"agent:{agent_id}",
+        content={"text": text if len(text) <= longest else f"{text[: longest - 1]}…"},
+    )
+
+
+def _texts(message: ModelMessage) -> Iterator[str]:
+    for part in message.parts:
+        match part:
+            case UserPromptPart(content=str(text)) | TextPart(content=text):
+                yield text
+            case UserPromptPart(content=contents):
+                for content in contents:
+                    yield content if isinstance(content, str) else f"({content.kind})"
+            case ToolCallPart():
+                yield f"{part.tool_name}({part.args_as_json_str()})"
+            case ToolReturnPart():
+                yield f"{part.tool_name}: {part.model_response_str()}"
+            case RetryFeedbackPart(content=str(text)):
+                yield text
+            case _:
+                pass

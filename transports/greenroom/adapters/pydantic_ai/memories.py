@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from msgspec import UnsetType
@@ -20,7 +20,7 @@ from greenroom.actors import (
 )
 from greenroom.adapters.base.extras import needs
 from greenroom.adapters.base.memories import MemoryRequests
-from greenroom.runtime import Message, Refusal
+from greenroom.runtime import Refusal
 
 with needs("pydantic-ai"):
     from pydantic_ai import FunctionToolset, ModelRetry, RunContext
@@ -44,8 +44,10 @@ def memory_toolset(
         database: An open database.
         principal: The owner of the memories, or a function that returns it for a run, from its ``deps``.
     """
-    of = (lambda _: principal) if isinstance(principal, Principal) else principal
-    tools = _Tools(database)
+
+    def memories(ctx: RunContext[AgentDepsT]) -> MemoryRequests:
+        owner = principal if isinstance(principal, Principal) else principal(ctx)
+        return MemoryRequests(database, owner, user_namespace(owner))
 
     async def remember(ctx: RunContext[AgentDepsT], content: str) -> str:
         """Keep something worth knowing in later conversations: one fact or preference, in a sentence.
@@ -54,7 +56,8 @@ def memory_toolset(
             ctx: The run.
             content: What to keep, understandable by itself.
         """
-        return await tools.remember(of(ctx), content)
+        saved = await _result(memories(ctx).ask(StoreMemory, content=content))
+        return f"Kept as memory {saved.memory_id}."
 
     async def recall(ctx: RunContext[AgentDepsT], query: str, limit: int = 5) -> list[dict[str, Any]]:
         """Find what was kept in earlier conversations, the best first.
@@ -64,7 +67,11 @@ def memory_toolset(
             query: What it is about.
             limit: How many at most, 1-20.
         """
-        return await tools.recall(of(ctx), query, limit)
+        search = memories(ctx).query(MemorySearch, query=query, limit=min(limit, MOST_FOUND))
+        return [
+            {"memory_id": hit.memory_id, "content": _content(hit), "updated_at": hit.updated_at.isoformat()}
+            for hit in (await _result(search)).memories
+        ]
 
     async def update_memory(ctx: RunContext[AgentDepsT], memory_id: str, content: str) -> str:
         """Replace what a memory says, where it is no longer right.
@@ -74,7 +81,9 @@ def memory_toolset(
             memory_id: The memory's id, from `recall` or `remember`.
             content: What it says from now on.
         """
-        return await tools.update(of(ctx), memory_id, content)
+        update = memories(ctx).ask(UpdateMemory, memory_id=memory_id, content=content)
+        saved = await _result(update)
+        return f"Memory {saved.memory_id} has version {saved.version} now."
 
     async def forget(ctx: RunContext[AgentDepsT], memory_id: str) -> str:
         """Forget a memory, such as when the user asks for it.
@@ -83,7 +92,10 @@ def memory_toolset(
             ctx: The run.
             memory_id: The memory's id, from `recall` or `remember`.
         """
-        return await tools.forget(of(ctx), memory_id)
+        forgotten = await _result(memories(ctx).ask(ForgetMemory, memory_id=memory_id))
+        if forgotten.forgotten == 0:
+            raise ModelRetry(f"There is no memory {memory_id!r}; recall returns the ids of those there are.")
+        return f"Memory {memory_id} is forgotten."
 
     return FunctionToolset(
         [remember, recall, update_memory, forget],
@@ -92,46 +104,11 @@ def memory_toolset(
     )
 
 
-class _Tools:
-    """The tools' functions, for any principal."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def remember(self, principal: Principal, content: str) -> str:
-        saved = await self._ask(principal, StoreMemory, content=content)
-        return f"Kept as memory {saved.memory_id}."
-
-    async def recall(self, principal: Principal, query: str, limit: int) -> list[dict[str, Any]]:
-        try:
-            found = await self._memories(principal).query(
-                MemorySearch, query=query, limit=min(limit, MOST_FOUND)
-            )
-        except Refusal as refusal:
-            raise ModelRetry(refusal.sentence) from refusal
-        return [
-            {"memory_id": hit.memory_id, "content": _content(hit), "updated_at": hit.updated_at.isoformat()}
-            for hit in found.memories
-        ]
-
-    async def update(self, principal: Principal, memory_id: str, content: str) -> str:
-        saved = await self._ask(principal, UpdateMemory, memory_id=memory_id, content=content)
-        return f"Memory {saved.memory_id} has version {saved.version} now."
-
-    async def forget(self, principal: Principal, memory_id: str) -> str:
-        forgotten = await self._ask(principal, ForgetMemory, memory_id=memory_id)
-        if forgotten.forgotten == 0:
-            raise ModelRetry(f"There is no memory {memory_id!r}; recall returns the ids of those there are.")
-        return f"Memory {memory_id} is forgotten."
-
-    async def _ask(self, principal: Principal, request_type: type[Message[R]], **arguments: str) -> R:
-        try:
-            return await self._memories(principal).ask(request_type, **arguments)
-        except Refusal as refusal:
-            raise ModelRetry(refusal.sentence) from refusal
-
-    def _memories(self, principal: Principal) -> MemoryRequests:
-        return MemoryRequests(self._database, principal, user_namespace(principal))
+async def _result(request: Awaitable[R]) -> R:
+    try:
+        return await request
+    except Refusal as refusal:
+        raise ModelRetry(refusal.sentence) from refusal
 
 
 def _content(hit: MemoryHit) -> Any:

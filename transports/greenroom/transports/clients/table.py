@@ -18,14 +18,9 @@ SERVER: Final = "greenroom"
 
 
 class Own(NamedTuple):
-    """The commands by which a client adds a server to its settings and removes it.
+    """The commands by which a client adds a server to its settings and removes it."""
 
-    Attributes:
-        add: The arguments to add; the entry follows as JSON.
-        remove: The arguments to remove.
-    """
-
-    add: tuple[str, ...]
+    add: tuple[str, ...]  # the arguments to add; the entry follows as JSON
     remove: tuple[str, ...]
 
 
@@ -41,79 +36,52 @@ SECONDS: Final[Mapping[HookName, int]] = {
 
 
 class Event(NamedTuple):
-    """An event of a client.
+    """An event of a client."""
 
-    Attributes:
-        name: The client's name for it.
-        matcher: The client's filter for the event, such as names of tools; empty for all.
-    """
-
-    name: str
-    matcher: str = ""
+    name: str  # the client's name for it
+    matcher: str = ""  # the client's filter for the event, such as names of tools; empty for all
 
 
 class HookClient(NamedTuple):
-    """The hooks of a client.
+    """The hooks of a client."""
 
-    Attributes:
-        file: Its JSON file of hooks below the home folder, with lists by event under ``hooks``.
-        events: Its event for each useful hook. Most clients need none per tool call, which would start a
-            process each time: the transcript has the calls.
-        variable: An environment variable with another folder, and the file below it.
-        grouped: Whether a list has groups of hooks with a matcher, instead of hooks.
-        unit: Its units of time per second.
-        start: Further members of a new file.
-        off: The member that disables all hooks (dotted path), and the value that does so.
-        trust: A TOML file beside it with the hooks that the user trusts; the client runs no others.
-        after: What the user does next.
-    """
-
-    file: str
+    file: str  # its JSON file of hooks below the home folder, with lists by event under ``hooks``
+    # Its event for each useful hook. Most clients need none per tool call, which would start a process each
+    # time: the transcript has the calls.
     events: Mapping[HookName, Event]
+    # An environment variable with another folder, and the file below it.
     variable: tuple[str, str] | None = None
-    grouped: bool = True
-    unit: int = 1
-    start: Mapping[str, int] = {}
+    grouped: bool = True  # whether a list has groups of hooks with a matcher, instead of hooks
+    unit: int = 1  # its units of time per second
+    start: Mapping[str, int] = {}  # further members of a new file
+    # The member that disables all hooks (dotted path), and the value that does so.
     off: tuple[str, bool] | None = None
+    # A TOML file beside it with the hooks that the user trusts; the client runs no others.
     trust: str | None = None
     after: str = "start a new session"
 
 
 @dataclass(frozen=True)
 class Client:
-    """A client with a file of servers.
-
-    Attributes:
-        title: Its product name.
-        linux: Its file below the home folder, or below the current folder for a project's file.
-        key: The member of the file that maps names to servers.
-        macos: The same on macOS; None if it is the same.
-        variable: An environment variable with another folder, and the file below it.
-        format: The format of the file.
-        programs: Commands that show that it is installed; the first that exists reports the version.
-        sign: A further folder below the home folder that shows that it is installed.
-        extension: Its id as an extension of VS Code.
-        more: Members of an entry besides the command and its arguments.
-        command: The entry's member for the command.
-        own: Its own commands to edit the file, used because it may run and write the file meanwhile.
-        project: Whether the file belongs to the current project; used only if named explicitly.
-        after: What the user does next.
-        hooks: Its hooks, if it has any.
-    """
+    """A client with a file of servers."""
 
     title: str
-    linux: str
-    key: str
-    macos: str | None = None
+    linux: str  # its file below the home folder, or below the current folder for a project's file
+    key: str  # the member of the file that maps names to servers
+    macos: str | None = None  # the same on macOS; None if it is the same
+    # An environment variable with another folder, and the file below it.
     variable: tuple[str, str] | None = None
     format: Format = "json"
+    # Commands that show that it is installed; the first that exists reports the version.
     programs: tuple[str, ...] = ()
-    sign: str | None = None
-    extension: str | None = None
+    sign: str | None = None  # a further folder below the home folder that shows that it is installed
+    extension: str | None = None  # its id as an extension of VS Code
+    # Members of an entry besides the command and its arguments.
     more: Mapping[str, Any] = field(default_factory=dict)
-    command: str = "command"
+    command: str = "command"  # the entry's member for the command
+    # Its own commands to edit the file, used because it may run and write the file meanwhile.
     own: Own | None = None
-    project: bool = False
+    project: bool = False  # whether the file belongs to the current project; used only if named explicitly
     after: str = "restart it"
     hooks: HookClient | None = None
 
@@ -157,6 +125,14 @@ class Client:
 _CODE_LINUX: Final = ".config/Code/User/"
 _MAC: Final = "Library/Application Support/"
 _STDIO: Final = {"type": "stdio"}
+_EVENTS: Final[Mapping[HookName, Event]] = {
+    "session-start": Event("SessionStart"),
+    "user-prompt": Event("UserPromptSubmit"),
+    "pre-compact": Event("PreCompact"),
+    "stop": Event("Stop"),
+    "session-end": Event("SessionEnd"),
+}
+"""The events of Claude Code, and of Codex."""
 
 CLIENTS: Final[Mapping[str, Client]] = {
     "claude-desktop": Client(
@@ -180,13 +156,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         after="start a new session; `/mcp` there shows the server",
         hooks=HookClient(
             ".claude/settings.json",
-            {
-                "session-start": Event("SessionStart"),
-                "user-prompt": Event("UserPromptSubmit"),
-                "pre-compact": Event("PreCompact"),
-                "stop": Event("Stop"),
-                "session-end": Event("SessionEnd"),
-            },
+            _EVENTS,
             variable=("CLAUDE_CONFIG_DIR", "settings.json"),
             off=("disableAllHooks", True),
             after="start a new session; `/hooks` there shows them",
@@ -279,13 +249,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         after="start a new session; `/mcp` there shows the server",
         hooks=HookClient(
             ".codex/hooks.json",
-            {
-                "session-start": Event("SessionStart"),
-                "user-prompt": Event("UserPromptSubmit"),
-                "pre-compact": Event("PreCompact"),
-                "stop": Event("Stop"),
-                "session-end": Event("SessionEnd"),
-            },
+            _EVENTS,
             variable=("CODEX_HOME", "hooks.json"),
             trust="config.toml",
             after="start a new session, and trust them there with `/hooks`: they do not run before",

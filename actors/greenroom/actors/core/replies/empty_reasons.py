@@ -57,7 +57,7 @@ REASONS: Final[dict[str, Reason]] = {
     ),
     "corpus_unknown": Reason(
         "there is no corpus {name!r} that you may see{near}",
-        "`greenroom ingest` and ingest_documents make one",
+        "ingest_documents makes one",
         "ingest_documents",
     ),
     "no_such_text": Reason(

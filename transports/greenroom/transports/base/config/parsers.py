@@ -129,14 +129,14 @@ def integer(least: int, most: int, unit: str, metavar: str = "COUNT") -> Reader[
     return Reader(metavar, allowed, convert, (str, int))
 
 
-def number(least: float, most: float, unit: str) -> Reader[float]:
+def number(least: float, most: float, unit: str, metavar: str | None = None) -> Reader[float]:
     """Return a reader for a finite number within bounds; `unit` names what it measures."""
 
     def convert(value: str | float) -> float:
         return float(_between(least, float(value), most))
 
     allowed = f"a number of {unit} from {least:,} to {most:,} is allowed"
-    return Reader(unit.upper(), allowed, convert, (str, int, float), "{:g}".format)
+    return Reader(metavar or unit.upper(), allowed, convert, (str, int, float), "{:g}".format)
 
 
 def word(*words: WordT) -> Reader[WordT]:

@@ -347,7 +347,7 @@ class Settings:
     )
     token_price: float = setting(
         USUAL_PRICE,
-        number(0, 1_000_000, "of any currency"),
+        number(0, 1_000_000, "units of any currency", "PRICE"),
         "what a model's million input tokens cost, in any currency; savings are counted by it",
     )
     audit_days: int = setting(

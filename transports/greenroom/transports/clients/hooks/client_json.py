@@ -28,10 +28,6 @@ def read_object(descriptor: int) -> bytes:
     """Read the input until its end, or until it is a complete object.
 
     The client may keep its end of the pipe open.
-
-    Raises:
-        NotUnderstoodError: The input is too long.
-        OSError: It cannot be read.
     """
     data = bytearray()
     while part := os.read(descriptor, _CHUNK):

@@ -7,7 +7,7 @@ because clients add members with each version.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -27,45 +27,30 @@ Reader = Literal["messages", "rollout"]
 
 
 class Transcripts(NamedTuple):
-    """The location and format of a client's transcripts.
+    """The location and format of a client's transcripts."""
 
-    Attributes:
-        variable: The environment variable with the client's folder.
-        home: The default of that folder, below the home folder.
-        below: The folder of the transcripts in it.
-        reader: The format of their lines.
-    """
-
-    variable: str
-    home: str
+    variable: str  # the environment variable with the client's folder
+    home: str  # the default of that folder, below the home folder
     below: str
     reader: Reader
 
 
 class Dialect(NamedTuple):
-    """How a client names the members of its hook input and of a reply.
+    """How a client names the members of its hook input and of a reply."""
 
-    Attributes:
-        session: Members with the session's id; the first present one counts.
-        folder: Members with the working folder; of a list the first item.
-        reason: Members with the reason of a start, an end or a compaction.
-        given: Delimiters of earlier hook replies that the client puts before a prompt.
-        reply: The member with the model's last message, if no transcript is read.
-        transcripts: Its transcripts; None if they are not in lines, and the events have the content.
-        context: The path of the reply's text for the model.
-        message: The reply's member with a line for the user.
-        quiet: Members of a reply that hide it from the user.
-    """
-
-    session: tuple[str, ...] = ("session_id",)
-    folder: tuple[str, ...] = ("cwd",)
+    session: tuple[str, ...] = ("session_id",)  # members with the session's id; the first present one counts
+    folder: tuple[str, ...] = ("cwd",)  # members with the working folder; of a list the first item
+    # Members with the reason of a start, an end or a compaction.
     reason: tuple[str, ...] = ("source", "reason", "trigger")
+    # Delimiters of earlier hook replies that the client puts before a prompt.
     given: tuple[str, str] | None = None
-    reply: str = ""
+    reply: str = ""  # the member with the model's last message, if no transcript is read
+    # Its transcripts; None if they are not in lines, and the events have the content.
     transcripts: Transcripts | None = None
+    # The path of the reply's text for the model.
     context: tuple[str, ...] = ("hookSpecificOutput", "additionalContext")
-    message: str = "systemMessage"
-    quiet: Mapping[str, bool] = {}
+    message: str = "systemMessage"  # the reply's member with a line for the user
+    quiet: Mapping[str, bool] = {}  # members of a reply that hide it from the user
 
 
 DIALECTS: Final[Mapping[str, Dialect]] = {
@@ -88,33 +73,19 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
 
 
 class HookInput(NamedTuple):
-    """The input of a hook, from any client.
-
-    Attributes:
-        session: The client's session id; empty if missing.
-        folder: The working folder; empty if missing.
-        transcript: The path of its transcript; empty if missing.
-        prompt: What the user typed.
-        reply: The model's last message, if no transcript is read.
-        reason: The reason, in the client's word.
-        call: The tool call.
-    """
+    """The input of a hook, from any client."""
 
     session: str = ""
     folder: str = ""
-    transcript: str = ""
+    transcript: str = ""  # the path of its transcript; empty if missing
     prompt: str = ""
-    reply: str = ""
+    reply: str = ""  # the model's last message, if no transcript is read
     reason: str = ""
     call: ToolCall | None = None
 
 
 def read(client: str, data: bytes) -> HookInput:
-    """Parse the input of a hook, without private parts.
-
-    Raises:
-        NotUnderstoodError: It is no JSON object.
-    """
+    """Parse the input of a hook, without private parts."""
     dialect = DIALECTS[client]
     whole = decode_loosely(data)
     data_object = cut_private_in(whole)
@@ -133,14 +104,7 @@ def read(client: str, data: bytes) -> HookInput:
 
 
 def answer(client: str, hook: HookName, context: str, message: str) -> bytes:
-    """Render a reply for a client; an empty object if there is nothing to send.
-
-    Args:
-        client: The client's name.
-        hook: The hook.
-        context: Text for the model.
-        message: A line for the user.
-    """
+    """Render a reply for a client; an empty object if there is nothing to send."""
     dialect = DIALECTS[client]
     event = HOOK_CLIENTS[client].events.get(hook)
     reply: dict[str, Any] = {}
@@ -165,13 +129,10 @@ def _typed(prompt: str, given: tuple[str, str] | None) -> str:
 
 
 def _first(data: Mapping[str, Any], names: tuple[str, ...]) -> str:
-    return next(_texts(data, names), "")
-
-
-def _texts(data: Mapping[str, Any], names: tuple[str, ...]) -> Iterator[str]:
     for name in names:
         value = data.get(name)
         if isinstance(value, list) and value:
             value = value[0]
         if isinstance(value, str) and value:
-            yield replace_surrogates(value)
+            return replace_surrogates(value)
+    return ""

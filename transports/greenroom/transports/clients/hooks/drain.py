@@ -34,13 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 async def drain_spool(runtime: SharedRuntime, folder: Path, seconds: float) -> None:
-    """Take waiting events before a command reads, or wait for the owner's drain.
-
-    Args:
-        runtime: The open runtime.
-        folder: The data folder.
-        seconds: The time limit; the owner takes the rest, and what cannot be taken now.
-    """
+    """Take waiting events before a command reads, or wait for the owner's drain."""
     try:
         with trio.move_on_after(seconds):
             if runtime.role == "owner":
@@ -54,12 +48,7 @@ async def drain_spool(runtime: SharedRuntime, folder: Path, seconds: float) -> N
 
 
 class Drain:
-    """Takes events from the spool of a folder: at its start, and after each `poke`.
-
-    Args:
-        runtime: The open runtime; its process owns the folder when `run` starts.
-        folder: The data folder.
-    """
+    """Takes events from the spool of a folder: at its start, and after each `poke`."""
 
     def __init__(self, runtime: RuntimeClient, folder: Path) -> None:
         self._runtime = runtime

@@ -14,8 +14,8 @@ from greenroom.actors.core.auth.namespaces import project_of_path
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.sessions.requests.hook_events import MAX_PROMPT, HookEvent, HookName, Turn
 from greenroom.transports.clients.hooks.client_json import replace_surrogates
-from greenroom.transports.clients.hooks.dialects import DIALECTS, HookInput, Transcripts
-from greenroom.transports.clients.hooks.spool import Entry, Spool, hold_spool
+from greenroom.transports.clients.hooks.dialects import DIALECTS, HookInput
+from greenroom.transports.clients.hooks.spool import Entry, hold_spool
 from greenroom.transports.clients.hooks.tool_calls import ToolCall
 from greenroom.transports.clients.hooks.transcript import (
     GAP,
@@ -35,12 +35,6 @@ def make_event(hook: HookName, client: str, hook_input: HookInput, turns: Sequen
     """Build the event of one run of a hook.
 
     If the client sent no folder, the working folder of this process counts.
-
-    Args:
-        hook: The hook.
-        client: The client's name.
-        hook_input: The client's input.
-        turns: The new turns of its session.
     """
     folder = hook_input.folder or os.getcwd()  # noqa: PTH109 - a text, as below
     return HookEvent(
@@ -124,65 +118,35 @@ def enqueue(
     """Put the new part of a session into the spool of a data folder.
 
     A transcript contains all tool calls, so for clients with one the hook `post-tool` adds nothing.
-
-    Args:
-        folder: The data folder.
-        principal: The principal of the session.
-        hook: The hook.
-        client: The client's name.
-        hook_input: The client's input.
-        environment: May name the client's folder.
-
-    Returns:
-        Whether there was anything new.
-
-    Raises:
-        TranscriptRefusedError: The transcript is not in the client's folder.
-        NothingKeptError: The transcript is missing.
-        OSError, SpoolError, StoreError: The event cannot be written.
     """
     place = DIALECTS[client].transcripts
     if place is None or not hook_input.transcript:
         event = make_event(hook, client, hook_input, turns_of_event(hook_input))
-        return _has_news(event) and _put(folder, Entry(principal=principal, event=event))
+        if not _has_news(event):
+            return False
+        with hold_spool(folder) as spool:
+            spool.put(Entry(principal=principal, event=event))
+        return True
     if hook == "post-tool":
         return False
     path = check_path(hook_input.transcript, place, environment)
-    with hold_spool(folder) as spool:
-        if hook == "session-end":
-            spool.forget_old()
-        return _put_tail(spool, principal, hook, client, hook_input, path, place)
-
-
-def _put(folder: Path, entry: Entry) -> bool:
-    with hold_spool(folder) as spool:
-        spool.put(entry)
-    return True
-
-
-def _put_tail(
-    spool: Spool,
-    principal: Principal,
-    hook: HookName,
-    client: str,
-    hook_input: HookInput,
-    path: str,
-    place: Transcripts,
-) -> bool:
     key = key_of(client, session_of(client, hook_input), path)
     turns: list[RawTurn] = []
     kept = None
-    try:
-        turns, kept = read_tail(path, place, spool.read_offset(key))
-    except FileNotFoundError:
-        if hook != "session-end":  # a session may end before its first message
-            raise NothingKeptError(
-                f"there is no transcript {path[:200]!r}, so nothing of it is kept"
-            ) from None
-    event = make_event(hook, client, hook_input, turns)
-    if not _has_news(event):
-        return False
-    spool.put(Entry(principal=principal, event=event), key, kept)
+    with hold_spool(folder) as spool:
+        if hook == "session-end":
+            spool.forget_old()
+        try:
+            turns, kept = read_tail(path, place, spool.read_offset(key))
+        except FileNotFoundError:
+            if hook != "session-end":  # a session may end before its first message
+                raise NothingKeptError(
+                    f"there is no transcript {path[:200]!r}, so nothing of it is kept"
+                ) from None
+        event = make_event(hook, client, hook_input, turns)
+        if not _has_news(event):
+            return False
+        spool.put(Entry(principal=principal, event=event), key, kept)
     return True
 
 

@@ -10,7 +10,7 @@ import hashlib
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,12 @@ import msgspec
 from greenroom.runtime.base.errors import GreenroomError
 from greenroom.runtime.lmdb.files import FILE_MODE, FOLDER_MODE
 from greenroom.transports.clients.hooks.client_json import replace_surrogates
-from greenroom.transports.clients.hooks.spool_folder import FOLDER_FLAGS, READ_FLAGS, open_spool_folder
+from greenroom.transports.clients.hooks.spool_folder import (
+    FOLDER_FLAGS,
+    READ_FLAGS,
+    closed_after,
+    open_spool_folder,
+)
 
 _FILE: Final = "failures.jsonl"
 _OLDER: Final = "failures.older.jsonl"
@@ -32,21 +37,13 @@ _WRITE_FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | o
 
 @dataclass(frozen=True)
 class Failures:
-    """Failures of a folder's hooks that are on record.
-
-    Attributes:
-        count: The number of failures.
-        last_at: The time of the last one.
-        last_hook: The hook of the last one.
-        last_sentence: The sentence of the last one.
-        untold: The number of those that no session start has reported.
-    """
+    """Failures of a folder's hooks that are on record."""
 
     count: int = 0
     last_at: datetime | None = None
     last_hook: str = ""
     last_sentence: str = ""
-    untold: int = 0
+    untold: int = 0  # the number of those that no session start has reported
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -58,13 +55,7 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def note_failure(folder: Path | None, hook: str, sentence: str) -> None:
-    """Record a failure of a hook. This raises nothing, since no one could handle it.
-
-    Args:
-        folder: The data folder; None if unknown.
-        hook: The hook's name, or the argument in its place.
-        sentence: What went wrong.
-    """
+    """Record a failure of a hook. This raises nothing, since no one could handle it."""
     name, sentence = (_clean(each) for each in (hook, sentence))
     _append(folder, _Line(at=_now(), hook=name, sentence=sentence))
 
@@ -117,12 +108,9 @@ def _append_in(above: int, data: bytes) -> None:
     with suppress(FileNotFoundError):
         if os.stat(_FILE, dir_fd=above, follow_symlinks=False).st_size > _MAX_BYTES:
             os.rename(_FILE, _OLDER, src_dir_fd=above, dst_dir_fd=above)
-    descriptor = os.open(_FILE, _WRITE_FLAGS, FILE_MODE, dir_fd=above)
-    try:
+    with closed_after(os.open(_FILE, _WRITE_FLAGS, FILE_MODE, dir_fd=above)) as descriptor:
         if os.write(descriptor, data) < len(data):
             raise OSError("the line is not whole")
-    finally:
-        os.close(descriptor)
 
 
 def _places(folder: Path | None) -> Iterator[tuple[Path, bool]]:
@@ -137,18 +125,12 @@ def _places(folder: Path | None) -> Iterator[tuple[Path, bool]]:
     yield states, False
 
 
-@contextmanager
-def _opened(folder: Path, has_spool: bool, *, create: bool = False) -> Iterator[int]:  # noqa: FBT001 - of a pair
+def _opened(folder: Path, has_spool: bool, *, create: bool = False) -> AbstractContextManager[int]:  # noqa: FBT001 - of a pair
     if has_spool:
-        descriptor = open_spool_folder(folder, create=create)
-    else:
-        if create:
-            folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
-        descriptor = os.open(folder, FOLDER_FLAGS)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+        return closed_after(open_spool_folder(folder, create=create))
+    if create:
+        folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+    return closed_after(os.open(folder, FOLDER_FLAGS))
 
 
 def _lines(folder: Path, has_spool: bool) -> list[_Line]:  # noqa: FBT001 - of a pair

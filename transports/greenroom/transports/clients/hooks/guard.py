@@ -25,12 +25,7 @@ _NOTE_SECONDS: Final = 1.5
 
 
 class Run:
-    """One run of a hook, with its time limit.
-
-    Attributes:
-        folder: The data folder, once it is known.
-        hook: The hook's name, or the argument in its place.
-    """
+    """One run of a hook, with its time limit."""
 
     def __init__(self, hook: str) -> None:
         self.folder: Path | None = None
@@ -81,12 +76,7 @@ RUN: Final[ContextVar[Run]] = ContextVar("run of a hook")
 
 
 def run_guarded(arguments: Sequence[str], carry_out: Callable[[Sequence[str]], int]) -> int:
-    """Run a hook's command line and return 0, whatever happens.
-
-    Args:
-        arguments: The command line, which begins with ``hook``.
-        carry_out: Runs it, and finds this run in `RUN`.
-    """
+    """Run a hook's command line and return 0, whatever happens."""
     gc.disable()  # the process ends before there is much to collect
     run = Run(next((each for each in arguments[1:] if not each.startswith("-")), ""))
     RUN.set(run)

@@ -18,7 +18,7 @@ import re
 import stat
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -31,6 +31,7 @@ from greenroom.runtime.base.errors import GreenroomError
 from greenroom.runtime.base.full_sync import sync_descriptor
 from greenroom.transports.clients.hooks.spool_folder import (
     READ_FLAGS,
+    closed_after,
     open_private,
     open_spool_folder,
     write_synced,
@@ -61,42 +62,24 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadOffset(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The read offset of a transcript.
-
-    Attributes:
-        offset: Bytes from the beginning.
-        mark: A digest of the bytes before the offset, to detect a rewritten file.
-        pending: The public name of the event with the last part.
-    """
+    """The read offset of a transcript."""
 
     offset: int
-    mark: str
-    pending: str = ""
+    mark: str  # a digest of the bytes before the offset, to detect a rewritten file
+    pending: str = ""  # the public name of the event with the last part
 
 
 class Waiting(NamedTuple):
-    """The state of a spool.
+    """The state of a spool."""
 
-    Attributes:
-        files: The number of waiting events.
-        bytes: Their size.
-        oldest_at: The time of the oldest one.
-        refused: The number of unreadable files that were set aside.
-    """
-
-    files: int = 0
+    files: int = 0  # the number of waiting events
     bytes: int = 0
     oldest_at: datetime | None = None
-    refused: int = 0
+    refused: int = 0  # the number of unreadable files that were set aside
 
 
 class Spool:
-    """A spool held by this process.
-
-    Args:
-        descriptor: Its open folder.
-        offsets: The open folder of read offsets in it.
-    """
+    """A spool held by this process."""
 
     def __init__(self, descriptor: int, offsets: int) -> None:
         self._folder = descriptor
@@ -129,7 +112,10 @@ class Spool:
         if key is not None and kept is not None:
             try:
                 sync_descriptor(self._folder)
-                self._write_offset(key, msgspec.structs.replace(kept, pending=name))
+                offset = msgspec.structs.replace(kept, pending=name)
+                write_synced(".new", msgspec.json.encode(offset), self._offsets)
+                os.rename(".new", key, src_dir_fd=self._offsets, dst_dir_fd=self._offsets)
+                sync_descriptor(self._offsets)
             except BaseException:
                 os.unlink(hidden, dir_fd=self._folder)
                 raise
@@ -155,11 +141,6 @@ class Spool:
         for _, name in ages[MAX_KEPT:]:
             _unlink_file(name, self._offsets)
 
-    def _write_offset(self, key: str, kept: ReadOffset) -> None:
-        write_synced(".new", msgspec.json.encode(kept), self._offsets)
-        os.rename(".new", key, src_dir_fd=self._offsets, dst_dir_fd=self._offsets)
-        sync_descriptor(self._offsets)
-
     def _check_room(self, size: int) -> None:
         if size > MAX_ENTRY:
             raise SpoolError(f"the event has {size:,} bytes; at most {MAX_ENTRY:,} are kept")
@@ -184,36 +165,22 @@ def hold_spool(folder: Path, *, create: bool = True) -> Iterator[Spool]:
         OSError: It is a link, belongs to another user, or cannot be created.
         StoreError: The data folder is not usable.
     """
-    descriptor = open_spool_folder(folder, create=create)
-    try:
+    with closed_after(open_spool_folder(folder, create=create)) as descriptor:
         fcntl.flock(descriptor, fcntl.LOCK_EX)  # released with the descriptor, and with the process
-        offsets = open_private(_OFFSETS, descriptor, create=True)
-        try:
+        with closed_after(open_private(_OFFSETS, descriptor, create=True)) as offsets:
             spool = Spool(descriptor, offsets)
             spool.complete_pending()
             yield spool
-        finally:
-            os.close(offsets)
-    finally:
-        os.close(descriptor)
 
 
 def complete_pending(folder: Path) -> None:
-    """Complete events of killed processes, if there is a spool.
-
-    Raises:
-        OSError: as `hold_spool`.
-    """
+    """Complete events of killed processes, if there is a spool."""
     with suppress(FileNotFoundError), hold_spool(folder, create=False):
         pass
 
 
 def waiting(folder: Path) -> Waiting:
-    """Return the state of a data folder's spool; zeros if there is none.
-
-    Raises:
-        OSError: It is a link, belongs to another user, or cannot be read.
-    """
+    """Return the state of a data folder's spool; zeros if there is none."""
     with suppress(FileNotFoundError), _opened(folder) as descriptor:
         names = _names(descriptor)
         sizes = [_size(name, descriptor) for name in names]
@@ -222,11 +189,7 @@ def waiting(folder: Path) -> Waiting:
 
 
 def names_in(folder: Path) -> list[str]:
-    """Return the names of waiting files, oldest first.
-
-    Raises:
-        OSError: as `waiting`.
-    """
+    """Return the names of waiting files, oldest first."""
     with suppress(FileNotFoundError), _opened(folder) as descriptor:
         return _names(descriptor)
     return []
@@ -257,35 +220,23 @@ def remove(folder: Path, name: str) -> None:
 
 
 def names_of(folder: Path, user: str, agents: Sequence[str]) -> list[str]:
-    """Return the names of waiting files of a user, or of agents without a user.
-
-    Raises:
-        OSError: The spool cannot be read.
-    """
+    """Return the names of waiting files of a user, or of agents without a user."""
     return [name for name in names_in(folder) if _is_of(folder, name, user, agents)]
 
 
 def remove_refused(folder: Path) -> None:
     """Remove all files that were set aside, because their user is unknown."""
-    with suppress(FileNotFoundError), _opened(folder) as descriptor:
-        aside = open_private(REFUSED, descriptor, create=False)
-        try:
-            for each in _listed(aside):
-                _unlink_file(each, aside)
-        finally:
-            os.close(aside)
+    with suppress(FileNotFoundError), _opened(folder) as above, _aside(above) as aside:
+        for each in _listed(aside):
+            _unlink_file(each, aside)
 
 
 def refuse(folder: Path, name: str) -> None:
     """Set a file aside that cannot be taken, and remove the oldest beyond `MAX_REFUSED`."""
-    with suppress(FileNotFoundError), _opened(folder) as descriptor:
-        aside = open_private(REFUSED, descriptor, create=True)
-        try:
-            os.rename(name, name, src_dir_fd=descriptor, dst_dir_fd=aside)
-            for each in sorted(_listed(aside), reverse=True)[MAX_REFUSED:]:
-                _unlink_file(each, aside)
-        finally:
-            os.close(aside)
+    with suppress(FileNotFoundError), _opened(folder) as above, _aside(above, create=True) as aside:
+        os.rename(name, name, src_dir_fd=above, dst_dir_fd=aside)
+        for each in sorted(_listed(aside), reverse=True)[MAX_REFUSED:]:
+            _unlink_file(each, aside)
 
 
 def _is_of(folder: Path, name: str, user: str, agents: Sequence[str]) -> bool:
@@ -296,13 +247,12 @@ def _is_of(folder: Path, name: str, user: str, agents: Sequence[str]) -> bool:
     return principal.user == user or (principal.user is None and principal.agent_id in agents)
 
 
-@contextmanager
-def _opened(folder: Path) -> Iterator[int]:
-    descriptor = open_spool_folder(folder, create=False)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+def _opened(folder: Path) -> AbstractContextManager[int]:
+    return closed_after(open_spool_folder(folder, create=False))
+
+
+def _aside(descriptor: int, *, create: bool = False) -> AbstractContextManager[int]:
+    return closed_after(open_private(REFUSED, descriptor, create=create))
 
 
 def _listed(descriptor: int) -> list[str]:
@@ -334,14 +284,9 @@ def _time_of(name: str) -> datetime | None:
 
 
 def _refused(descriptor: int) -> int:
-    try:
-        aside = open_private(REFUSED, descriptor, create=False)
-    except FileNotFoundError:
-        return 0
-    try:
+    with suppress(FileNotFoundError), _aside(descriptor) as aside:
         return len(_listed(aside))
-    finally:
-        os.close(aside)
+    return 0
 
 
 def _read(name: str, above: int, limit: int) -> bytes:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -23,37 +25,25 @@ READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+@contextmanager
+def closed_after(descriptor: int) -> Iterator[int]:
+    """Close a descriptor at the end of a block."""
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 def open_spool_folder(folder: Path, *, create: bool) -> int:
-    """Open the spool of a data folder.
-
-    Args:
-        folder: The data folder.
-        create: Whether to create both folders if missing.
-
-    Returns:
-        A descriptor, which the caller closes.
-
-    Raises:
-        FileNotFoundError: It does not exist, and `create` is false.
-        OSError: It is a link, belongs to another user, or cannot be created or opened.
-        StoreError: The data folder is not usable.
-    """
+    """Open the spool of a data folder."""
     if create and not any((folder / each).exists() for each in (DATA_FILE, OWNER_FILE, SPOOL_FOLDER)):
         prepare_folder(folder)
-    above = os.open(folder, FOLDER_FLAGS & ~os.O_NOFOLLOW)
-    try:
+    with closed_after(os.open(folder, FOLDER_FLAGS & ~os.O_NOFOLLOW)) as above:
         return open_private(SPOOL_FOLDER, above, create=create)
-    finally:
-        os.close(above)
 
 
 def open_private(name: str, above: int, *, create: bool) -> int:
-    """Open this user's folder in an open one; with ``create`` make it private.
-
-    Raises:
-        FileNotFoundError: It does not exist, and `create` is false.
-        OSError: It is a link, belongs to another user, or cannot be created or opened.
-    """
+    """Open this user's folder in an open one; with ``create`` make it private."""
     try:
         descriptor = os.open(name, FOLDER_FLAGS, dir_fd=above)
     except FileNotFoundError:
@@ -82,11 +72,7 @@ def _check_own(descriptor: int, name: str, *, makes_private: bool) -> None:
 
 
 def write_synced(name: str, data: bytes, above: int) -> None:
-    """Write a private file durably, or leave nothing behind.
-
-    Raises:
-        OSError: It cannot be written, for example on a full disk.
-    """
+    """Write a private file durably, or leave nothing behind."""
     descriptor = os.open(name, _NEW_FLAGS, FILE_MODE, dir_fd=above)
     try:
         with os.fdopen(descriptor, "wb") as file:

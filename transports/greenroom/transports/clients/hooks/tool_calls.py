@@ -28,22 +28,13 @@ _DEPTH: Final = 4
 
 
 class ToolCall(NamedTuple):
-    """A call of a tool.
-
-    Attributes:
-        tool: The tool's name.
-        command: The shell command.
-        path: The file that it read or wrote.
-        wrote: Whether it wrote that file.
-        failed: Whether the client reports a failure.
-        output: The result's text.
-    """
+    """A call of a tool."""
 
     tool: str
     command: str = ""
     path: str = ""
     wrote: bool = False
-    failed: bool = False
+    failed: bool = False  # whether the client reports a failure
     output: str = ""
 
     @property
@@ -62,16 +53,12 @@ def tool_call(event: Mapping[str, Any]) -> ToolCall:
 
 
 def parse_call(tool: object, given: object) -> ToolCall:
-    """Parse a call without its result.
-
-    Args:
-        tool: The tool's name, if it is a text.
-        given: The arguments: an object, or a text that may contain one.
-    """
+    """Parse a call without its result."""
     name = tool if isinstance(tool, str) else ""
     given = _object_in(given)
     arguments: Mapping[str, Any] = given if isinstance(given, dict) else {}
-    patch = next((each for each in (given, *arguments.values()) if _is_patch(each)), None)
+    texts = (each for each in (given, *arguments.values()) if isinstance(each, str))
+    patch = next((each for each in texts if "*** Begin Patch" in each[:_HEAD]), None)
     if patch is not None:
         found = _PATCHED.search(patch)
         return ToolCall(name, path=found[1].strip() if found else "", wrote=True)
@@ -80,16 +67,12 @@ def parse_call(tool: object, given: object) -> ToolCall:
 
 
 def with_result(call: ToolCall, result: object, *, failed: bool = False) -> ToolCall:
-    """Add the result to a call.
-
-    Args:
-        call: The call.
-        result: The client's result: a text, an object or blocks.
-        failed: Whether a failure is known already.
-    """
+    """Add the result to a call."""
     result = _object_in(result)
     output = output_of(result)
-    return call._replace(output=output, failed=failed or _failed(result) or _exited(output))
+    exited = _EXITED.search(output[:_HEAD])
+    failed = failed or _failed(result) or (exited is not None and int(exited[1]) != 0)
+    return call._replace(output=output, failed=failed)
 
 
 def output_of(result: object, depth: int = _DEPTH) -> str:
@@ -123,10 +106,6 @@ def _text(arguments: Mapping[str, Any], names: tuple[str, ...]) -> str:
     return ""
 
 
-def _is_patch(value: object) -> bool:
-    return isinstance(value, str) and "*** Begin Patch" in value[:_HEAD]
-
-
 def _failed(result: object) -> bool:
     if not isinstance(result, dict):
         return False
@@ -139,8 +118,3 @@ def _failed(result: object) -> bool:
         for name in _CODES
     ]
     return any(isinstance(code, int) and code != 0 for code in codes)
-
-
-def _exited(output: str) -> bool:
-    found = _EXITED.search(output[:_HEAD])
-    return found is not None and int(found[1]) != 0

@@ -11,7 +11,7 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import Final
 
 from greenroom.actors.content.text.truncate import truncate_middle
 from greenroom.actors.core.base.regular_files import UnreadableFileError, open_regular_file
@@ -38,18 +38,6 @@ _SUFFIX: Final = ".jsonl"
 
 class TranscriptRefusedError(Exception):
     """A transcript may not be read; the sentence says why."""
-
-
-class Tail(NamedTuple):
-    """The new part of a transcript.
-
-    Attributes:
-        turns: The newest turns, oldest first.
-        kept: The new read offset.
-    """
-
-    turns: list[RawTurn]
-    kept: ReadOffset
 
 
 def check_path(named: str, place: Transcripts, environment: Mapping[str, str]) -> str:
@@ -80,7 +68,7 @@ def key_of(client: str, session: str, path: str) -> str:
     return blake2b(f"{client}\0{session}\0{path}".encode(errors="replace"), digest_size=16).hexdigest()
 
 
-def read_tail(path: str, place: Transcripts, kept: ReadOffset | None) -> Tail:
+def read_tail(path: str, place: Transcripts, kept: ReadOffset | None) -> tuple[list[RawTurn], ReadOffset]:
     """Return the part of a transcript after an offset; all of a rewritten one.
 
     Args:
@@ -99,11 +87,12 @@ def read_tail(path: str, place: Transcripts, kept: ReadOffset | None) -> Tail:
         raise TranscriptRefusedError(f"the transcript {path[:200]!r} is not read: {error}") from None
     with file:
         size = os.fstat(file.fileno()).st_size
-        start = kept.offset if kept is not None and _is_unchanged(file, kept, size) else 0
+        is_known = kept is not None and kept.offset <= size and _mark(file, kept.offset) == kept.mark
+        start = kept.offset if kept is not None and is_known else 0
         talk = Conversation(place.reader)
         lines = _Lines(file, start, size)
         turns = _newest(turn for line in lines for turn in talk.turns_in(line))
-        return Tail(turns, ReadOffset(offset=lines.end, mark=_mark(file, lines.end)))
+        return turns, ReadOffset(offset=lines.end, mark=_mark(file, lines.end))
 
 
 class _Lines:
@@ -139,10 +128,6 @@ class _Lines:
                 self._passes_over = True
 
 
-def _is_unchanged(file: io.FileIO, kept: ReadOffset, size: int) -> bool:
-    return kept.offset <= size and _mark(file, kept.offset) == kept.mark
-
-
 def _mark(file: io.FileIO, offset: int) -> str:
     """Return a digest of the bytes before an offset, to detect a rewritten file."""
     first = max(0, offset - _MARK_BYTES)
@@ -166,9 +151,6 @@ def _shorten(turn: RawTurn) -> RawTurn:
     if call is not None:
         call = call._replace(command=truncate_middle(call.command, 2 * MAX_COMMAND, GAP), output="")
     return turn._replace(text=truncate_middle(turn.text, 2 * limit_of(turn), GAP), call=call)
-
-
-"""Return the limit of a turn's text, in characters."""
 
 
 def _size(turn: RawTurn) -> int:

@@ -31,27 +31,16 @@ Clients use a hyphen or underscore in such tags, unlike any tag of HTML."""
 
 
 class RawTurn(NamedTuple):
-    """A turn as in the transcript.
-
-    Attributes:
-        role: The author's role.
-        text: The message, or a tool's output.
-        call: The tool call.
-        at: The time, if the line has one.
-    """
+    """A turn as in the transcript."""
 
     role: Role
-    text: str
+    text: str  # the message, or a tool's output
     call: ToolCall | None = None
-    at: datetime | None = None
+    at: datetime | None = None  # the time, if the line has one
 
 
 class Conversation:
-    """Parses turns line by line; yields a tool call together with its result.
-
-    Args:
-        reader: The format of the lines.
-    """
+    """Parses turns line by line; yields a tool call together with its result."""
 
     def __init__(self, reader: Reader) -> None:
         self._read = self._message if reader == "messages" else self._item

@@ -68,17 +68,13 @@ def put_in(
 
 
 def take_out(client: Client, text: str, record: Record) -> str | None:
-    """Return the file without our entry; None if it would be empty and is ours.
-
-    Raises:
-        SetupError: The entry is not the one that was written.
-    """
+    """Return the file without our entry; None if it would be empty and is ours."""
     if text == record.written and not record.by_client:
         return record.original
     now = _parsed(client, text)
     if not is_ours(client, text, record):
         return text
-    earlier = entry_before(client, record)
+    earlier = find_entry(client, record.original)
     wanted, texts = copy.deepcopy(now), _TEXTS[client.format]
     edit = partial(texts.take, text, (client.key, SERVER))
     if earlier is not None:
@@ -93,11 +89,7 @@ def take_out(client: Client, text: str, record: Record) -> str | None:
 
 
 def is_ours(client: Client, text: str | None, record: Record) -> bool:
-    """Return whether our entry is still in the file; False if there is none.
-
-    Raises:
-        SetupError: It is another entry.
-    """
+    """Return whether our entry is still in the file; False if there is none."""
     held = find_entry(client, text)
     if held is not None and held != record.entry:
         raise SetupError(
@@ -107,30 +99,15 @@ def is_ours(client: Client, text: str | None, record: Record) -> bool:
     return held is not None
 
 
-def entry_before(client: Client, record: Record) -> Any:
-    """Return the entry of the server before the edit, or None."""
-    return find_entry(client, record.original)
-
-
 def render_masked(client: Client, text: str | None, *, ours: bool) -> str:
-    """Render a file for display; other values are masked, as they may be keys.
-
-    Args:
-        client: The client.
-        text: The text of its file.
-        ours: Whether our entry is not masked.
-    """
+    """Render a file for display; other values are masked, as they may be keys."""
     entry = (client.key, SERVER) if ours and find_entry(client, text) is not None else None
     masked: str = _TEXTS[client.format].masked(text or "", entry)
     return masked
 
 
 def parse_members(path: Path, text_format: Format, text: str) -> dict[str, Any]:
-    """Parse the members of a file.
-
-    Raises:
-        SetupError: It cannot be parsed, or is no object.
-    """
+    """Parse the members of a file."""
     try:
         value = _TEXTS[text_format].parse(text)
     except (ValueError, RecursionError) as error:
@@ -143,11 +120,7 @@ def parse_members(path: Path, text_format: Format, text: str) -> dict[str, Any]:
 
 
 def check_edit(path: Path, text_format: Format, wanted: dict[str, Any], edit: Callable[[], str]) -> str:
-    """Return an edited text, checked to have the wanted content and nothing else.
-
-    Raises:
-        SetupError: It has other content, or cannot be edited.
-    """
+    """Return an edited text, checked to have the wanted content and nothing else."""
     try:
         edited = edit()
         if _TEXTS[text_format].parse(edited) == wanted:

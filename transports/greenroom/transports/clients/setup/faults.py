@@ -45,14 +45,7 @@ def may_be_run(client: Client, entry: Any, record: Record | None, wanted: Start)
 
 
 def faults(client: Client, entry: Any, record: Record | None, wanted: Start) -> list[str]:
-    """Return what is wrong with an entry, one sentence each.
-
-    Args:
-        client: The client.
-        entry: The server's entry; None if missing.
-        record: The record of our edit, if any.
-        wanted: The command that setup would write now.
-    """
+    """Return what is wrong with an entry, one sentence each."""
     if entry is None:
         gone = "its entry was set up and has gone, perhaps with the client's own writing; set it up again"
         return [] if record is None else [gone]

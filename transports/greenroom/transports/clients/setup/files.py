@@ -22,11 +22,7 @@ MAX_BYTES: Final = 16 << 20
 
 
 def read(path: Path) -> str | None:
-    """Read a file's text without a byte order mark; None if it is missing.
-
-    Raises:
-        SetupError: It cannot be read, is no plain file, or is too large.
-    """
+    """Read a file's text without a byte order mark; None if it is missing."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         status = os.fstat(descriptor)
@@ -44,22 +40,14 @@ def read(path: Path) -> str | None:
 
 
 def check_below(path: Path, folder: Path) -> None:
-    """Check that a project's file is in its folder, and not behind a link.
-
-    Raises:
-        SetupError: It is a link to another place.
-    """
+    """Check that a project's file is in its folder, and not behind a link."""
     real = os.path.realpath(path)
     if not Path(real).is_relative_to(os.path.realpath(folder)):
         raise SetupError(f"{path} is a link to {real}, out of the project; it is left alone")
 
 
 def replace(path: Path, seen: str | None, text: str | None) -> None:
-    """Replace a file's text atomically, or remove the file; mode, owner and links stay.
-
-    Raises:
-        SetupError: The file is not as it was read, or cannot be written.
-    """
+    """Replace a file's text atomically, or remove the file; mode, owner and links stay."""
     real = Path(os.path.realpath(path))
     try:
         if text is None:

@@ -32,13 +32,7 @@ def hooks_path(name: str) -> Path:
 
 
 def hook_entries(name: str, command: Sequence[str], options: Sequence[str] = ()) -> dict[str, Any]:
-    """Return our hook for each event of a client.
-
-    Args:
-        name: The client.
-        command: The program and its arguments before the subcommand.
-        options: Further options of the subcommand.
-    """
+    """Return our hook for each event of a client."""
     client = HOOK_CLIENTS[name]
     entries: dict[str, Any] = {}
     for hook, event in client.events.items():
@@ -71,14 +65,7 @@ def are_off(name: str, text: str | None) -> bool:
 
 
 def untrusted_events(name: str, text: str | None, entries: Mapping[str, Any], noted: str | None) -> list[str]:
-    """Return the events with a hook that does not run until it is trusted.
-
-    Args:
-        name: The client, which requires trust.
-        text: The text of its hooks.
-        entries: Our hooks.
-        noted: The text of its trust file.
-    """
+    """Return the events with a hook that does not run until it is trusted."""
     held = _parsed(name, text or "")
     notes: Any = toml_text.parse(noted or "")
     for member in (_HOOKS, "state"):
@@ -105,11 +92,7 @@ def has_plugin(name: str, text: str | None) -> bool:
 
 
 def put_in(name: str, text: str | None, entries: dict[str, Any], record: Record | None) -> Record:
-    """Return the text of the file with our hooks, and without them.
-
-    Raises:
-        SetupError: The file cannot be edited, or has a hook of ours that is not in the record.
-    """
+    """Return the text of the file with our hooks, and without them."""
     without = text
     if record is not None and text is not None:
         if record.entry == entries and not stray_events(name, text, entries)[0]:
@@ -142,11 +125,7 @@ def put_in(name: str, text: str | None, entries: dict[str, Any], record: Record 
 
 
 def take_out(name: str, text: str, record: Record) -> str | None:
-    """Return the file without our hooks; None if we created it unchanged.
-
-    Raises:
-        SetupError: A hook was changed, or the file cannot be parsed or edited.
-    """
+    """Return the file without our hooks; None if we created it unchanged."""
     if text == record.written:
         return record.original
     wanted = copy.deepcopy(_parsed(name, text))

@@ -89,12 +89,7 @@ it off: `claude plugin disable {PLUGIN}`.
 
 
 def plugin_files(server: Mapping[str, Any], hooks: Mapping[str, Any]) -> dict[str, str]:
-    """Return the text of each file of the plugin, by its path.
-
-    Args:
-        server: The server's entry in Claude Code's format.
-        hooks: Our hook for each event.
-    """
+    """Return the text of each file of the plugin, by its path."""
     about = {"name": SERVER, "description": _ABOUT}
     author = {"name": "The authors of Greenroom"}
     manifest = {

@@ -20,18 +20,11 @@ from greenroom.transports.ops.cli.output import complain, prepare, remark
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command.
-
-    Args:
-        arguments: The command line without the program's name; `sys.argv` unless given.
-
-    Returns:
-        The exit code of the process.
-    """
+    """Run one command."""
     given = sys.argv[1:] if arguments is None else arguments
     prepare()
     if "_ARGCOMPLETE" in os.environ:  # set by a shell that completes a line, see `greenroom completion`
-        from greenroom.transports.ops.cli.completion import complete  # noqa: PLC0415 - only for completion
+        from greenroom.transports.ops.cli.commands.completion import complete  # noqa: PLC0415 - only for completion
 
         complete()
     if given[:1] == ["hook"]:
@@ -45,7 +38,7 @@ def _carry_out(arguments: Sequence[str]) -> int:
     """Parse a command line, run its command and return the exit code."""
     from greenroom.transports.base import exit_codes  # noqa: PLC0415 - see the module's docstring, as below
     from greenroom.transports.base.config.load import SettingsError, resolve  # noqa: PLC0415
-    from greenroom.transports.ops.cli.catalogue import COMMANDS  # noqa: PLC0415
+    from greenroom.transports.ops.cli.catalogue import COMMANDS, runner_of  # noqa: PLC0415
     from greenroom.transports.ops.cli.parsing import make_parser  # noqa: PLC0415
 
     # The program has its own threads for computation; numpy's would only spin beside them.
@@ -67,7 +60,7 @@ def _carry_out(arguments: Sequence[str]) -> int:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         resolved = resolve(vars(chosen), os.environ)
-        carry_out = _imported(*COMMANDS[name].runs)
+        carry_out = _imported(*runner_of(name))
         if iscoroutinefunction(carry_out):
             from greenroom.transports.ops.cli.support.error_report import run_on_trio  # noqa: PLC0415 - not for help
 

@@ -26,11 +26,7 @@ def prepare() -> None:
 
 
 def say(text: str) -> bool:
-    """Print a result; ignore that the reader has gone (`head`, a pager).
-
-    Returns:
-        Whether the reader is still there.
-    """
+    """Print a result; return whether its reader (`head`, a pager) is still there."""
     if sys.stdout is None:
         return False
     try:

@@ -110,12 +110,7 @@ class Failed(_Line, frozen=True, kw_only=True, tag="failed"):
 
 
 class ControlSocketError(Exception):
-    """The owner did not carry the request out, or its reply is invalid.
-
-    Args:
-        sentence: What happened.
-        code: The exit code for it.
-    """
+    """The owner did not carry the request out, or its reply is invalid."""
 
     def __init__(self, sentence: str, code: int = exit_codes.FAILED) -> None:
         super().__init__(sentence)

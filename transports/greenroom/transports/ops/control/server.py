@@ -18,7 +18,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import msgspec
 import trio
@@ -32,6 +32,7 @@ from greenroom.runtime.base.unix_socket import bind_socket, peer_is_ours
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.exit_codes import exit_code_for
 from greenroom.transports.base.observability.snapshot import ObservedServer
+from greenroom.transports.clients.hooks.drain import Drain as SpoolDrain
 from greenroom.transports.ops.control.client import (
     REQUEST_LIMIT,
     SOCKET_NAME,
@@ -76,47 +77,25 @@ class Linker(Protocol):
     """Makes links that log a browser in as the folder's owner."""
 
     def __call__(self, *, read_only: bool, terminal: str | None = None) -> str | None:
-        """Return the URL of a new link; None if browsers cannot reach this process.
-
-        Args:
-            read_only: Whether the browser may not write.
-            terminal: The token of the terminal that will request codes.
-        """
+        """Return the URL of a new link; None if browsers cannot reach this process."""
 
 
-class Drainer(Protocol):
-    """Takes the events in the folder's spool."""
+class Served(NamedTuple):
+    """What the owner of a folder has for callers of its control socket."""
 
-    def poke(self) -> None:
-        """Note that an event may be waiting, and return at once."""
-
-    async def wait_until_idle(self) -> None:
-        """Wait until all events are taken, or cannot be taken now."""
+    observed: ObservedServer
+    drain: SpoolDrain | None = None  # takes the events in the spool; None without hooks
+    link: Linker | None = None  # makes links for browsers; None without browsers
+    files: LinkFiles | None = None  # writes files that redirect to the links
+    new_code: CodeMaker | None = None
 
 
 async def serve_control(
-    folder: Path,
-    observed: ObservedServer,
-    drain: Drainer | None = None,
-    link: Linker | None = None,
-    files: LinkFiles | None = None,
-    new_code: CodeMaker | None = None,
-    *,
-    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    folder: Path, served: Served, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """Serve the folder's control socket until cancelled.
-
-    Args:
-        folder: The folder of the store.
-        observed: The server.
-        drain: Takes the events in the spool; None without hooks.
-        link: Makes links for browsers; None without browsers.
-        files: Writes files that redirect to the links.
-        new_code: Makes codes for browsers; None without browsers.
-        task_status: Reports that the socket is ready.
+    """Serve the folder's control socket until cancelled; the caller holds the folder's lock.
 
     The server's main job does not need the socket, so a failure to bind it is a logged warning and no error.
-    The caller holds the folder's lock.
     """
     with contextlib.ExitStack() as stack:
         try:
@@ -131,23 +110,17 @@ async def serve_control(
             return
         task_status.started()
         places = trio.Semaphore(CONNECTIONS)
-        carry_out = partial(perform, observed, drain=drain, link=link, files=files, new_code=new_code)
+        carry_out = partial(perform, served)
         async with trio.open_nursery() as nursery:
             while True:
                 await places.acquire()
                 nursery.start_soon(_attend, await _accept(listener), carry_out, places)
 
 
-async def perform(
-    observed: ObservedServer,
-    request: Request,
-    drain: Drainer | None = None,
-    link: Linker | None = None,
-    files: LinkFiles | None = None,
-    new_code: CodeMaker | None = None,
-) -> bytes:
-    """Carry out a request and return the result as JSON; see `serve_control`."""
+async def perform(served: Served, request: Request) -> bytes:
+    """Carry out a request and return the result as JSON."""
     result: object
+    observed, drain = served.observed, served.drain
     runtime = observed.runtime
     match request:
         case Backup():
@@ -173,26 +146,25 @@ async def perform(
         case Hook():
             result = await _answer_hook(runtime, request, drain)
         case Link() | Code():
-            result = _for_browser(request, link, files, new_code)
+            result = _for_browser(request, served)
     return as_json(result)
 
 
-def _for_browser(
-    request: Link | Code, link: Linker | None, files: LinkFiles | None, new_code: CodeMaker | None
-) -> dict[str, str | None]:
+def _for_browser(request: Link | Code, served: Served) -> dict[str, str | None]:
     if isinstance(request, Code):
-        code = None if new_code is None else new_code(request.terminal)
+        code = None if served.new_code is None else served.new_code(request.terminal)
         if code is None:
             raise GreenroomError(NO_TERMINAL)
         return {"code": code}
+    link = served.link
     url = None if link is None else link(read_only=request.read_only, terminal=request.terminal)
     if url is None:
         raise GreenroomError(NO_LINK)
-    file = files.write(url) if files is not None and request.as_file else None
+    file = served.files.write(url) if served.files is not None and request.as_file else None
     return {"url": url, "file": None if file is None else str(file)}
 
 
-async def _answer_hook(runtime: RuntimeClient, request: Hook, drain: Drainer | None) -> HookAnswer:
+async def _answer_hook(runtime: RuntimeClient, request: Hook, drain: SpoolDrain | None) -> HookAnswer:
     """Answer a hook; a session's start first waits briefly for earlier events."""
     if drain is not None and request.event.name == "session-start":
         with trio.move_on_after(CATCH_UP_SECONDS):

@@ -9,29 +9,35 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
 
+from greenroom.transports.auth.authenticator import Authenticator
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import HttpRefusedError
+from greenroom.transports.mcp.agent_port import AgentPort
+from greenroom.transports.mcp.frames.calls import Limits
+from greenroom.transports.mcp.server import McpServer
 from greenroom.transports.mcp.tools.tool_errors import Failure
 from greenroom.transports.sockets.http.asgi_exchange import Exchange
+from greenroom.transports.sockets.http.endpoint import Endpoint
 from greenroom.transports.sockets.http.request_head import RequestHead
 from greenroom.transports.sockets.http.responses import Header, Response
 from greenroom.transports.web.console import static_files
-from greenroom.transports.web.console.pacing import Turns
-from greenroom.transports.web.console.page_cache import PageCache
+from greenroom.transports.web.console.page_cache import PageCache, Turns
 from greenroom.transports.web.console.rendering import name_of, render, render_long
 from greenroom.transports.web.console.view import Entry, FileFunction, Place, Reader, View, may_ask
 from greenroom.transports.web.console.views.table import ENTRIES
-from greenroom.transports.web.rest.browser_checks import NO_STORE, SAFE, is_token
-from greenroom.transports.web.rest.browser_sessions import CONSOLE, LINKS, LogIn, view_of
+from greenroom.transports.web.rest.browser_checks import NO_STORE, SAFE, SessionCookie, is_token
+from greenroom.transports.web.rest.browser_path import MountedEndpoints
+from greenroom.transports.web.rest.browser_sessions import CONSOLE, LINKS, BrowserSessions, LogIn, view_of
 from greenroom.transports.web.rest.confirmation import ConfirmationNeededError
 from greenroom.transports.web.rest.dispatch import Dispatcher, More
+from greenroom.transports.web.rest.endpoint import ApiEndpoint
 from greenroom.transports.web.rest.impersonation import PARAMETERS, VisitorAgent, parse_impersonation
 from greenroom.transports.web.rest.problems import failure_response
 from greenroom.transports.web.rest.request_data import any_query, check_method, form
@@ -43,12 +49,7 @@ _LOG_OUT: Final = "/logout"
 
 
 class ConsoleEndpoint:
-    """Serves the pages of the console.
-
-    Args:
-        visitors: Authenticates people.
-        dispatcher: Sends requests to agents.
-    """
+    """Serves the pages of the console."""
 
     def __init__(self, visitors: Visitors, dispatcher: Dispatcher) -> None:
         self._visitors = visitors
@@ -142,7 +143,9 @@ class ConsoleEndpoint:
     async def _page(self, exchange: Exchange, caller: Caller) -> Response | None:
         head = exchange.head
         if self._visitors.page_session(head) is None:
-            return _plain_page("log_in.html", head.path, "Log in", next=_address(head))
+            return _plain_page(
+                "log_in.html", head.path, "Log in", next=f"{head.path}?{head.query}"[1:].rstrip("?")
+            )
         return await self._respond(exchange, await self._visitors.let_in(exchange, caller))
 
     async def _respond(self, exchange: Exchange, visitor: Visitor) -> Response | None:
@@ -265,11 +268,6 @@ def _plain_page(
     return Response(status, [HTML], render(template, {**_basis(path), "title": title, **values}))
 
 
-def _address(head: RequestHead) -> str:
-    """Return the requested address without its leading slash."""
-    return f"{head.path}?{head.query}"[1:].rstrip("?")
-
-
 def _to(address: str, header: Header) -> Response:
     """Redirect a browser to a page, with a header that sets or clears its cookie."""
     return Response(HTTPStatus.SEE_OTHER, [(b"location", address.encode()), header], b"")
@@ -303,3 +301,45 @@ class FrontPage:
             return
         exchange.extra = [*exchange.extra, NO_STORE]
         await exchange.reply(_plain_page("how_to_open.html", "/", "Greenroom"))
+
+
+def browser_endpoints(
+    server: McpServer,
+    agent_for: Callable[[Caller, str], AgentPort],
+    authenticator: Authenticator,
+    sessions: BrowserSessions,
+    *,
+    limits: Limits,
+    base_url: str | None = None,
+    path: str | None = None,
+) -> tuple[Endpoint, ...]:
+    """Return the endpoints of `/api` and of the console.
+
+    The console is at `/`, or below the secret `path` if there is one. `agent_for` returns the agent of a
+    caller, given the caller's sanitized name. Browsers reach the server at `base_url`, if that is known.
+    """
+    scheme, _, rest = (base_url or "").partition("://")
+    authority, slash, above = rest.rstrip("/").partition("/")
+    origin = None if base_url is None else f"{scheme}://{authority}".lower()
+    dispatcher = Dispatcher(
+        agent_for,
+        authenticator,
+        sessions,
+        server.meter,
+        server.log,
+        request_timeout=server.request_timeout,
+        debounce=server.debounce,
+    )
+
+    def visitors(cookie: SessionCookie | None) -> Visitors:
+        return Visitors(authenticator, sessions, cookie=cookie, own_origin=origin)
+
+    def api(comes: Visitors) -> Endpoint:
+        return ApiEndpoint(comes, dispatcher, frame=limits.max_message_bytes)
+
+    if path is None:
+        people = visitors(SessionCookie(None))
+        return api(people), ConsoleEndpoint(people, dispatcher)
+    people = visitors(SessionCookie(f"{slash}{above}{path}"))
+    below = MountedEndpoints(path, api(people), ConsoleEndpoint(people, dispatcher))
+    return api(visitors(None)), FrontPage(), below

@@ -1,4 +1,4 @@
-"""A cache of rendered pages, for several tabs of the same person.
+"""Pages in short slices of work, and cached for several tabs of one person.
 
 Invariants:
 
@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from hashlib import blake2b
+from time import perf_counter
 from typing import Any, Final
 
 import msgspec
@@ -23,11 +24,7 @@ MOST_CACHED: Final = 4 << 20
 
 
 class PageCache:
-    """Caches the pages of the current minute.
-
-    Args:
-        now: Returns the wall clock in seconds since 1970 UTC.
-    """
+    """Caches the pages of the current minute."""
 
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         self._now = now
@@ -81,3 +78,39 @@ class PageCache:
         if minute != self._minute:
             self._minute, self._size = minute, 0
             self._pages.clear()
+
+
+SLICE: Final = 0.0005
+"""Seconds after which a page yields to the event loop."""
+PASSES: Final = 4
+"""Passes of the event loop between two slices; a request takes about as many."""
+
+
+class Turns:
+    """Lets one page at a time compute, so many block no longer than one."""
+
+    def __init__(self, slice_seconds: float = SLICE) -> None:
+        self._slice_seconds = slice_seconds
+        self._turn = trio.Lock()
+
+    async def join(self, parts: Iterable[str]) -> str:
+        """Join texts that may be slow to produce."""
+        made: list[str] = []
+        more = iter(parts)
+        is_over = False
+        while not is_over:
+            async with self._turn:
+                is_over = _slice(more, made, self._slice_seconds)
+                for _ in range(PASSES):
+                    await trio.lowlevel.checkpoint()
+        return "".join(made)
+
+
+def _slice(parts: Iterable[str], made: list[str], seconds: float) -> bool:
+    """Add texts for the length of a slice; return whether there are no more."""
+    ends = perf_counter() + seconds
+    for part in parts:
+        made.append(part)
+        if perf_counter() >= ends:
+            return False
+    return True

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from greenroom.actors.core.replies.memory_types import author_text
 from greenroom.actors.memories.requests.replies import MemoryView, VersionView
 from greenroom.actors.memories.requests.review import ListedMemory
-from greenroom.transports.web.console.pacing import Turns
+from greenroom.transports.web.console.page_cache import Turns
 
 _TEMPLATES: Final = Path(__file__).with_name("templates")
 NOTHING: Final = "\N{EN DASH}"
@@ -36,23 +36,12 @@ _SPANS: Final = (
 
 
 def render(template: str, values: Mapping[str, Any]) -> bytes:
-    """Render a short page.
-
-    Args:
-        template: The template's name.
-        values: The template's values.
-    """
+    """Render a short page."""
     return _environment().get_template(template).render(values).encode("utf-8", "replace")
 
 
 async def render_long(template: str, values: Mapping[str, Any], turns: Turns) -> bytes:
-    """Render a page that may be long, in slices.
-
-    Args:
-        template: The template's name.
-        values: The template's values.
-        turns: Paces the rendering.
-    """
+    """Render a page that may be long, in slices."""
     page = await turns.join(_environment().get_template(template).generate(values))
     return page.encode("utf-8", "replace")
 

@@ -35,11 +35,7 @@ def version() -> str:
 
 
 def static_file(head: RequestHead) -> Response:
-    """Return the response with the file at a path.
-
-    Raises:
-        HttpRefusedError: there is no such file, or not in this version.
-    """
+    """Return the response with the file at a path."""
     shown, _, name = head.path.removeprefix(PREFIX).partition("/")
     if name not in _TYPES or shown != version():
         raise HttpRefusedError(HTTPStatus.NOT_FOUND, "there is no such file")

@@ -11,7 +11,6 @@ import msgspec
 import trio
 
 from greenroom.actors.core.auth.scopes import allows, needed_for_request
-from greenroom.actors.core.validation.parse import check_request
 from greenroom.runtime import GreenroomError
 from greenroom.transports.web.rest.browser_sessions import SessionView
 from greenroom.transports.web.rest.impersonation import VisitorAgent
@@ -20,16 +19,10 @@ _MOST_DIGITS: Final = 16
 
 
 class Place(NamedTuple):
-    """The address of a page.
-
-    Attributes:
-        path: Its path, with the leading slash.
-        rest: The decoded path after the view's name: an id, or nothing.
-        query: The values of each URL parameter.
-    """
+    """The address of a page."""
 
     path: str
-    rest: str
+    rest: str  # the decoded path after the view's name: an id, or nothing
     query: Mapping[str, list[str]]
 
     def get(self, name: str) -> str | None:
@@ -58,21 +51,13 @@ def whole_number(text: str | None) -> int | None:
 
 
 class View(NamedTuple):
-    """The content of a page.
-
-    Attributes:
-        template: The name of its template.
-        title: Its title, and its heading.
-        values: The template's values.
-        topics: URIs of the resources that update the page when they change.
-        every: Seconds between two fetches of the page, for data without a resource; None for no refetch.
-        status: The HTTP status.
-    """
+    """The content of a page."""
 
     template: str
     title: str
     values: Mapping[str, Any] = {}
-    topics: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()  # URIs of the resources that update the page when they change
+    # Seconds between two fetches of the page, for data without a resource; None for no refetch.
     every: float | None = None
     status: HTTPStatus = HTTPStatus.OK
 
@@ -88,16 +73,7 @@ def not_found(sentence: str) -> View:
 
 
 class Reader:
-    """Sends the requests of a view in the name of its visitor.
-
-    Attributes:
-        who: The visitor's identity.
-        read: Digests of each reply or failure, in order.
-
-    Args:
-        agent: The visitor's agent.
-        who: The visitor's identity.
-    """
+    """Sends the requests of a view in the name of its visitor."""
 
     def __init__(self, agent: VisitorAgent, who: SessionView) -> None:
         self._agent = agent
@@ -109,28 +85,11 @@ class Reader:
         return may_ask(self.who, name)
 
     def check_scope(self, request: type[Any]) -> None:
-        """Check the visitor's scope for a type of request, before the URL is parsed.
-
-        Raises:
-            Refusal: ``PERMISSION_DENIED``.
-        """
+        """Check the visitor's scope for a type of request, before the URL is parsed."""
         self._agent.check_scope(request)
 
-    def check(self, request: Any) -> None:
-        """Check a request, its scope first.
-
-        Raises:
-            Refusal: the scope is missing or a value is invalid.
-        """
-        self.check_scope(type(request))
-        check_request(request)
-
     async def ask(self, request: Any) -> Any:
-        """Send a request to the domain, after a yield to the event loop.
-
-        Raises:
-            GreenroomError: it is refused, or fails.
-        """
+        """Send a request to the domain, after a yield to the event loop."""
         await trio.lowlevel.checkpoint()
         try:
             reply = await self._agent.ask(request)
@@ -154,20 +113,12 @@ FileFunction = Callable[[Reader, Place], tuple[str, str, Callable[[], Awaitable[
 
 
 class Entry(NamedTuple):
-    """A view in the navigation.
+    """A view in the navigation."""
 
-    Attributes:
-        name: The first part of its path; empty for the first view.
-        label: Its name in the navigation.
-        key: The key to type after `g` to go there.
-        show: Makes its pages.
-        files: Downloads, by the rest of their path.
-        needs: The request that a visitor must be allowed to send to see it; None: everyone sees it.
-    """
-
-    name: str
-    label: str
-    key: str
+    name: str  # the first part of its path; empty for the first view
+    label: str  # its name in the navigation
+    key: str  # the key to type after `g` to go there
     show: ViewFunction
+    # The request that a visitor must be allowed to send to see it; None: everyone sees it.
     needs: str | None = None
-    files: Mapping[str, FileFunction] = {}
+    files: Mapping[str, FileFunction] = {}  # downloads, by the rest of their path

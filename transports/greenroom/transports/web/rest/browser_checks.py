@@ -41,18 +41,12 @@ class SessionCookie:
         values = [value for given, _, value in (part.partition("=") for part in parts) if given == name]
         return values[0] if len(values) == 1 and is_token(values[0]) else None
 
-    def setting(self, head: RequestHead, value: str) -> Header:
-        """Return the header that sets the cookie until the browser is closed."""
-        return self._header(head, value)
-
-    def clearing(self, head: RequestHead) -> Header:
-        """Return the header that deletes the cookie."""
-        return self._header(head, "", "Max-Age=0")
-
-    def _header(self, head: RequestHead, value: str, *more: str) -> Header:
+    def header(self, head: RequestHead, value: str | None) -> Header:
+        """Return the header that sets the cookie until the browser is closed; None deletes it."""
+        more = ("Max-Age=0",) if value is None else ()
         secure = ("Secure",) if self._path is None else ()
         path = f"Path={self._path or '/'}"
-        parts = [f"{self._name(head)}={value}", path, "HttpOnly", "SameSite=Strict", *secure, *more]
+        parts = [f"{self._name(head)}={value or ''}", path, "HttpOnly", "SameSite=Strict", *secure, *more]
         return b"set-cookie", "; ".join(parts).encode()
 
     def _name(self, head: RequestHead) -> str:
@@ -68,12 +62,7 @@ def is_token(text: str) -> bool:
 
 
 def is_own_page(head: RequestHead, own_origin: str | None) -> bool:
-    """Return whether a page of this server, or no page at all, sent a request.
-
-    Args:
-        head: The request's head.
-        own_origin: The origin at which browsers reach the server, if known.
-    """
+    """Return whether a page of this server, or no page at all, sent a request."""
     site = head.text(_SITE)
     if site is not None and site.lower() not in _OWN_SITES:
         return False

@@ -30,21 +30,12 @@ _BYTES: Final = 18
 
 
 def browser_path(runtime: RuntimeClient) -> str:
-    """Return the secret path of a store: a slash and 24 characters.
-
-    Raises:
-        StoreError: the runtime has no secret.
-    """
+    """Return the secret path of a store: a slash and 24 characters."""
     return "/" + urlsafe_b64encode(runtime.derive(_PURPOSE)[:_BYTES]).decode()
 
 
 class MountedEndpoints:
-    """Serves other endpoints below the secret path instead of at `/`.
-
-    Args:
-        path: The secret path.
-        endpoints: The endpoints; the last one renders refusals.
-    """
+    """Serves endpoints below the secret path; the last one renders refusals."""
 
     def __init__(self, path: str, *endpoints: Endpoint) -> None:
         self._path = path.encode()

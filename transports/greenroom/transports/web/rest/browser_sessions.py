@@ -87,32 +87,19 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrowserSession:
-    """The session of one browser.
-
-    Attributes:
-        id: A public id, which grants nothing.
-        caller: The authenticated caller.
-        csrf_token: Proves that a page of this server sent a request.
-        began: The time of the log-in, on trio's clock.
-        used: The time of the last request, on trio's clock.
-        began_at: The time of the log-in, by the wall clock.
-        has_ended: Whether the session has ended.
-        codes: The codes of the terminal that made the link; None without a terminal, or for a key.
-        impersonations: Confirmed impersonations, each with the time at which it ends.
-        exported: URIs of the parts of the last confirmed memory exports.
-    """
+    """The session of one browser."""
 
     def __init__(self, digest: bytes, caller: Caller, codes: TerminalCodes | None = None) -> None:
-        self.id = secrets.token_hex(8)
+        self.id = secrets.token_hex(8)  # public: it grants nothing
         self.caller = caller
-        self.csrf_token = secrets.token_urlsafe(_BYTES)
-        self.began = self.used = trio.current_time()
+        self.csrf_token = secrets.token_urlsafe(_BYTES)  # proves that a page of this server sent a request
+        self.began = self.used = trio.current_time()  # of the log-in and of the last request
         self.began_at = datetime.now(UTC)
         self.has_ended = False
         self.digest = digest
-        self.codes = codes
-        self.impersonations: dict[Hashable, float] = {}
-        self.exported: deque[str] = deque(maxlen=MOST_EXPORTED)
+        self.codes = codes  # of the terminal that made the link; None without a terminal, or for a key
+        self.impersonations: dict[Hashable, float] = {}  # confirmed ones, and when each ends
+        self.exported: deque[str] = deque(maxlen=MOST_EXPORTED)  # URIs of confirmed memory exports
         self.kept = ExitStack()
         self.open: set[Callable[[str], None]] = set()
 
@@ -165,12 +152,8 @@ class BrowserSessions:
     Args:
         authenticator: Knows when keys end.
         owner: The grant of a caller with a link.
-        note: Records links, log-ins and log-outs in the audit log.
+        note: Records links, log-ins, log-outs and other actions of browsers in the audit log.
         files: Files that redirect to links; None if links are only printed.
-
-    Attributes:
-        note: The same function, for other actions of browsers.
-        files: The files.
     """
 
     def __init__(
@@ -191,12 +174,7 @@ class BrowserSessions:
     # -- links -----------------------------------------------------------------------------------
 
     def make_link(self, *, read_only: bool = False, terminal: str | None = None) -> str:
-        """Make a one-time link and return its token; beyond `MOST_LINKS` the oldest one ends.
-
-        Args:
-            read_only: Whether the session gets read scopes only.
-            terminal: The token of the terminal that prints codes; None without one.
-        """
+        """Make a one-time link and return its token; beyond `MOST_LINKS` the oldest one ends."""
         token = secrets.token_urlsafe(_BYTES)
         while len(self._links) >= MOST_LINKS:
             del self._links[next(iter(self._links))]
@@ -232,13 +210,7 @@ class BrowserSessions:
     def begin(
         self, caller: Caller, *, by: str, codes: TerminalCodes | None = None
     ) -> tuple[str, BrowserSession]:
-        """Begin a session; return the cookie's value and the session.
-
-        Args:
-            caller: The authenticated caller.
-            by: How it logged in: ``key`` or ``link``.
-            codes: The codes of the link's terminal.
-        """
+        """Begin a session; return the cookie's value and the session."""
         assert caller.credential is not None, "a log-in has a credential"
         self._make_room(caller.credential.holder)
         token = secrets.token_urlsafe(_BYTES)
@@ -314,7 +286,11 @@ class BrowserSessions:
     def _make_room(self, holder: str) -> None:
         for session in list(self._sessions.values()):
             self.end_if_expired(session)
-        own = [each for each in self._sessions.values() if _holder(each) == holder]
+        own = [
+            each
+            for each in self._sessions.values()
+            if each.caller.credential is not None and each.caller.credential.holder == holder
+        ]
         crowds = (own, MOST_OF_ONE), (list(self._sessions.values()), MOST)
         for crowd, most in crowds:
             if len(crowd) >= most:
@@ -322,13 +298,7 @@ class BrowserSessions:
 
 
 def view_of(caller: Caller, agent: str, session: BrowserSession | None = None) -> SessionView:
-    """Describe the identity of a caller.
-
-    Args:
-        caller: The authenticated caller.
-        agent: The agent's name, unless its key or the caller names one.
-        session: The browser's session, if any.
-    """
+    """Describe the identity of a caller."""
     principal = principal_for(caller, agent)
     return SessionView(
         agent=principal.agent_id,
@@ -375,8 +345,3 @@ def _describe(session: BrowserSession) -> ConnectedClient:
 def is_of_owner(caller: Caller) -> bool:
     """Return whether a caller logged in by a link: only the folder's owner makes links."""
     return caller.credential is not None and caller.credential.id.startswith(LINK)
-
-
-def _holder(session: BrowserSession) -> str | None:
-    credential = session.caller.credential
-    return None if credential is None else credential.holder

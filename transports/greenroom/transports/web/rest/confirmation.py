@@ -23,7 +23,6 @@ from greenroom.runtime import Refusal
 from greenroom.transports.auth.authenticator import AUTHORIZATION, AuditHook, Authenticator
 from greenroom.transports.auth.caller import Caller, Headers
 from greenroom.transports.base.errors import HttpRefusedError
-from greenroom.transports.mcp.agent_port import SubscriberPort
 from greenroom.transports.web.rest.browser_sessions import CONSOLE, BrowserSession, principal_for
 from greenroom.transports.web.rest.impersonation import VisitorAgent
 
@@ -39,18 +38,11 @@ Confirm = Callable[["Action"], Awaitable[Callable[[], None]]]
 
 
 class Action(NamedTuple):
-    """An action that needs a confirmation.
+    """An action that needs a confirmation."""
 
-    Attributes:
-        name: Its name in the audit log.
-        says: Its name for people, the subject of a sentence.
-        command: The commands that do the same.
-        needs: The scope that it needs.
-    """
-
-    name: str
-    says: str
-    command: str
+    name: str  # its name in the audit log
+    says: str  # its name for people, the subject of a sentence
+    command: str  # the commands that do the same
     needs: str
 
 
@@ -83,13 +75,7 @@ def action_of(request: object) -> Action | None:
 
 
 class ConfirmationNeededError(HttpRefusedError):
-    """An action is refused until it is confirmed; the browser may then repeat it.
-
-    Args:
-        action: The refused action.
-        by: What confirms it; None if nothing can.
-        is_wrong: Whether a wrong code or key was sent.
-    """
+    """An action is refused until it is confirmed; the browser may then repeat it."""
 
     def __init__(self, action: Action, by: By | None, *, is_wrong: bool = False) -> None:
         super().__init__(HTTPStatus.FORBIDDEN, _sentence(action, by, is_wrong=is_wrong))
@@ -121,12 +107,7 @@ def _sentence(action: Action, by: By | None, *, is_wrong: bool) -> str:
 
 
 class Confirmations:
-    """Checks the confirmations of browsers.
-
-    Args:
-        authenticator: Checks keys and tokens.
-        note: Records confirmations and failed ones in the audit log.
-    """
+    """Checks the confirmations of browsers."""
 
     def __init__(self, authenticator: Authenticator, note: AuditHook) -> None:
         self._authenticator = authenticator
@@ -135,19 +116,7 @@ class Confirmations:
     async def confirm(
         self, session: BrowserSession, caller: Caller, lines: Headers, shown: str | None, action: Action
     ) -> Callable[[], None]:
-        """Check the code or key of a browser; return a function that restores the code.
-
-        Args:
-            session: The browser's session.
-            caller: The caller, with the address of the request.
-            lines: The headers of the request.
-            shown: A code or a key; None if nothing was sent.
-            action: The action to confirm.
-
-        Raises:
-            ConfirmationNeededError: nothing or a wrong value was sent.
-            HttpRefusedError: the address sent too many wrong keys.
-        """
+        """Check the code or key of a browser; return a function that restores the code."""
         by: By | None = "key" if not session.is_of_owner else None if session.codes is None else "code"
         if by is None or not shown:
             raise ConfirmationNeededError(action, by)
@@ -181,11 +150,7 @@ class Confirmations:
 
 
 async def authenticate_key(authenticator: Authenticator, caller: Caller, lines: Headers, key: str) -> Caller:
-    """Authenticate a caller by a key or token from outside the headers.
-
-    Raises:
-        HttpRefusedError: the key or token is not valid.
-    """
+    """Authenticate a caller by a key or token from outside the headers."""
     if not key.isascii() or not key.isprintable():
         raise HttpRefusedError(HTTPStatus.UNAUTHORIZED, "this is no key of this server")
     sent = [line for line in lines if line[0] not in _NOT_SENT]
@@ -193,37 +158,26 @@ async def authenticate_key(authenticator: Authenticator, caller: Caller, lines: 
     return await authenticator.authenticate(caller, sent)
 
 
-class ConfirmedAgent:
-    """The agent of a browser, which requires a confirmation for sensitive actions.
-
-    Args:
-        agent: The agent.
-        session: The browser's session.
-        scopes: The agent's scopes. A request without its scope is denied before any confirmation.
-        confirm: Checks the confirmation of the request.
-    """
+class ConfirmedAgent(VisitorAgent):
+    """The agent of a browser, which requires a confirmation for sensitive actions."""
 
     def __init__(
         self, agent: VisitorAgent, session: BrowserSession, scopes: frozenset[str], confirm: Confirm
     ) -> None:
-        self._agent = agent
+        super().__init__(agent)
         self._session = session
         self._scopes = scopes
         self._confirm = confirm
         self._is_confirmed = False
 
-    def check_scope(self, request: type[Any], arguments: bytes = b"") -> None:
-        """Check the scope of a request type, see `VisitorAgent`."""
-        self._agent.check_scope(request, arguments)
-
     async def ask(self, request: Any, *, checked: bool = False) -> Any:
         """Return the reply to a request."""
         action = None if self._is_confirmed else action_of(request)
         if action is None or not allows(self._scopes, action.needs) or self._is_of_confirmed(request):
-            return await self._agent.ask(request, checked=checked)
+            return await super().ask(request, checked=checked)
         undo = await self._confirm(action)
         try:
-            reply = await self._agent.ask(request, checked=checked)
+            reply = await super().ask(request, checked=checked)
         except Refusal:
             undo()
             raise
@@ -238,14 +192,6 @@ class ConfirmedAgent:
         These URIs cannot be guessed. Those of passports are listed, so each one needs a confirmation.
         """
         return isinstance(request, ReadResource) and request.uri in self._session.exported
-
-    def subscriber(self, window: float) -> SubscriberPort:
-        """Return a new subscriber."""
-        return self._agent.subscriber(window)
-
-    def close(self) -> None:
-        """Release what the agent holds, see `VisitorAgent`."""
-        self._agent.close()
 
 
 def _nothing() -> None:

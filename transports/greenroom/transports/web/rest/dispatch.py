@@ -57,17 +57,7 @@ STOPPING: Final = "the server is stopping"
 
 
 class Dispatcher:
-    """Sends requests to the domain in the name of visitors.
-
-    Args:
-        agent_for: Returns the agent of a caller, given the caller's sanitized name.
-        authenticator: Knows rate limits and when credentials end.
-        sessions: The browsers that have logged in.
-        meter: Counts finished requests.
-        log: Records finished requests, if given.
-        request_timeout: Seconds that a request may take.
-        debounce: Seconds within which changes of one resource become one event.
-    """
+    """Sends requests to the domain in the name of visitors."""
 
     def __init__(
         self,
@@ -120,21 +110,7 @@ class Dispatcher:
         request: type[Any],
         parse: Callable[[bytes], Any],
     ) -> Response:
-        """Handle one request of the domain; return its reply as JSON.
-
-        Args:
-            exchange: The HTTP exchange; a client that hangs up cancels the request.
-            visitor: The caller.
-            name: The name for metrics.
-            body: The body of the request.
-            request: The type of the request.
-            parse: Makes a checked request of the body, or refuses it.
-
-        Raises:
-            ClientGoneError: the client hung up.
-            HttpRefusedError: the credential ended while the body was read.
-            StoreFailedError: the store has failed permanently.
-        """
+        """Handle one request of the domain; return its reply as JSON."""
         work = partial(_reply, body, request, parse)
         return await self.answer(exchange, visitor, name, work, failure_response)
 
@@ -146,20 +122,7 @@ class Dispatcher:
         work: Work,
         failed: Failed,
     ) -> Response:
-        """Run ``work`` with the visitor's agent; return its response.
-
-        Args:
-            exchange: The HTTP exchange; a client that hangs up cancels the request.
-            visitor: The caller.
-            name: The name for metrics.
-            work: Sends requests to the agent and makes the response.
-            failed: Renders a failure of that.
-
-        Raises:
-            ClientGoneError: the client hung up.
-            HttpRefusedError: the credential has ended.
-            StoreFailedError: the store has failed permanently.
-        """
+        """Run ``work`` with the visitor's agent; return its response."""
         return await self._metered(exchange, visitor, name, partial(self._answer, visitor, work, failed))
 
     async def download(
@@ -280,7 +243,7 @@ class Dispatcher:
         """
         is_person = visitor.session is not None
         caller = msgspec.structs.replace(visitor.caller, is_single_request=True, is_person=is_person)
-        agent: VisitorAgent = self._agent_for(caller, visitor.agent)
+        agent = VisitorAgent(self._agent_for(caller, visitor.agent))
         if visitor.impersonator is not None and caller.credential is not None:
             seen = caller.credential.grant
             record = partial(self._impersonations.record, visitor.holder, visitor.impersonator, seen)

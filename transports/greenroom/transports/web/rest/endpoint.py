@@ -42,13 +42,7 @@ Handler = Callable[[Exchange, Visitor], Awaitable[None]]
 
 
 class ApiEndpoint:
-    """Answers below `/api/v1`.
-
-    Args:
-        visitors: Authenticates people and programs.
-        dispatcher: Sends requests to agents.
-        frame: The longest body of a request, in bytes.
-    """
+    """Answers below `/api/v1`."""
 
     def __init__(self, visitors: Visitors, dispatcher: Dispatcher, *, frame: int) -> None:
         self._visitors = visitors
@@ -120,9 +114,8 @@ class ApiEndpoint:
             request = ListResources(cursor=given.get("cursor", [None])[0])
         response = self._dispatcher.check_rate(visitor)
         if response is None:
-            checked = partial(_checked, request)
             response = await self._dispatcher.request(
-                exchange, visitor, "resources", b"", type(request), checked
+                exchange, visitor, "resources", b"", type(request), lambda _body: check_request(request)
             )
         await exchange.reply(response)
 
@@ -175,7 +168,3 @@ def _no_json(_body: bytes) -> Any:
     """Refuse a body of another type; callers without the scope have been refused before."""
     sentence = "the body is the request's arguments as JSON; say Content-Type: application/json"
     raise HttpRefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, sentence)
-
-
-def _checked(request: Any, _body: bytes) -> Any:
-    return check_request(request)

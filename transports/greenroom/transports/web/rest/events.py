@@ -23,13 +23,7 @@ RETRY: Final = 2_000
 
 
 class EventStream:
-    """One client's stream of changes, as `Exchange.settle` sends it.
-
-    Args:
-        wake: Called when there is a new event.
-        check: Called before sending; it calls `end` if the client may no longer read.
-        missed: Resources with changes that the client may have missed.
-    """
+    """One client's stream of changes, as `Exchange.settle` sends it."""
 
     line: bytes | None = None
     patience = inf

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import unquote
 
 import msgspec
@@ -22,7 +22,7 @@ from greenroom.actors.core.keys.rate_limits import TokenBuckets
 from greenroom.transports.auth.caller import Caller, header_values
 from greenroom.transports.base.config.parsers import line, name
 from greenroom.transports.base.errors import AccessDeniedError, HttpRefusedError, InvalidValueError
-from greenroom.transports.mcp.agent_port import SubscriberPort
+from greenroom.transports.mcp.agent_port import AgentPort, SubscriberPort
 from greenroom.transports.sockets.http.request_head import RequestHead
 from greenroom.transports.web.rest.browser_sessions import READ_ONLY
 from greenroom.transports.web.rest.request_data import any_query
@@ -101,16 +101,7 @@ def _checked(key: str, value: str) -> str:
 
 
 def impersonate(caller: Caller, impersonator: Principal, seen: Impersonation) -> Caller:
-    """Return a caller that reads as another agent with the impersonator's credential.
-
-    Args:
-        caller: The impersonator, authenticated.
-        impersonator: Its principal.
-        seen: The identity to impersonate.
-
-    Raises:
-        AccessDeniedError: it may not impersonate that agent.
-    """
+    """Return a caller that reads as another agent with the impersonator's credential."""
     assert caller.credential is not None, "a visitor has a credential"
     if not allows(impersonator.scopes, ADMIN):
         sentence = (
@@ -136,57 +127,47 @@ def impersonate(caller: Caller, impersonator: Principal, seen: Impersonation) ->
     return Caller(credential=credential, address=caller.address)
 
 
-class VisitorAgent(Protocol):
-    """The part of `AgentPort` that visitors use."""
+class VisitorAgent:
+    """The part of an agent that visitors use."""
+
+    def __init__(self, agent: AgentPort | VisitorAgent) -> None:
+        self._agent = agent
 
     def check_scope(self, request: type[Any], arguments: bytes = b"") -> None:
         """Refuse a type of request that the agent's scopes do not allow."""
-
-    async def ask(self, request: Any, *, checked: bool = False) -> Any:
-        """Return the reply to a request."""
-
-    def subscriber(self, window: float) -> SubscriberPort:
-        """Return a new subscriber, which merges changes within `window` seconds."""
-
-    def close(self) -> None:
-        """Release what the agent holds for its visitor. Closing it again does nothing."""
-
-
-class RecordRead(Protocol):
-    """Records a read by an impersonator."""
-
-    def __call__(self, *, session: str | None, target: str | None) -> None:
-        """Record a read, unless the same was recorded within a minute."""
-
-
-class ImpersonatedAgent:
-    """An agent that an impersonator reads as; every read is recorded.
-
-    Args:
-        agent: The agent, which refuses all writes.
-        record: Records what is read.
-    """
-
-    def __init__(self, agent: VisitorAgent, record: RecordRead) -> None:
-        self._agent = agent
-        self._record = record
-
-    def check_scope(self, request: type[Any], arguments: bytes = b"") -> None:
-        """Check the scope of a request type, see `VisitorAgent`."""
         self._agent.check_scope(request, arguments)
 
     async def ask(self, request: Any, *, checked: bool = False) -> Any:
         """Return the reply to a request."""
-        self._record(session=_text(request, "session_id"), target=_text(request, "uri"))
         return await self._agent.ask(request, checked=checked)
 
     def subscriber(self, window: float) -> SubscriberPort:
-        """Return a new subscriber; a notification reveals no content, so it is not recorded."""
+        """Return a new subscriber, which merges changes within `window` seconds."""
         return self._agent.subscriber(window)
 
     def close(self) -> None:
-        """Release what the agent holds, see `VisitorAgent`."""
+        """Release what the agent holds for its visitor. Closing it again does nothing."""
         self._agent.close()
+
+
+RecordRead = Callable[[str | None, str | None], None]
+"""Records a read of a session or of a resource by an impersonator."""
+
+
+class ImpersonatedAgent(VisitorAgent):
+    """An agent as which an impersonator reads; writes are refused, reads recorded.
+
+    A notification reveals no content, so a subscription is not recorded.
+    """
+
+    def __init__(self, agent: VisitorAgent, record: RecordRead) -> None:
+        super().__init__(agent)
+        self._record = record
+
+    async def ask(self, request: Any, *, checked: bool = False) -> Any:
+        """Return the reply to a request."""
+        self._record(_text(request, "session_id"), _text(request, "uri"))
+        return await super().ask(request, checked=checked)
 
 
 class ImpersonationAudit:
@@ -194,9 +175,6 @@ class ImpersonationAudit:
 
     There is one record a minute for each session or resource, and one for all other reads together: an open
     page repeats its requests every few seconds.
-
-    Args:
-        note: Writes the audit record: the impersonator, the action, and details.
     """
 
     def __init__(self, note: Callable[..., None]) -> None:
@@ -204,17 +182,9 @@ class ImpersonationAudit:
         self._noted = TokenBuckets(1, 1)
 
     def record(
-        self, holder: str, impersonator: Principal, grant: Grant, *, session: str | None, target: str | None
+        self, holder: str, impersonator: Principal, grant: Grant, session: str | None, target: str | None
     ) -> None:
-        """Audit a read, unless the same was audited within a minute.
-
-        Args:
-            holder: The id under which the impersonator, or its browser, is counted.
-            impersonator: The impersonator.
-            grant: The grant of the impersonated agent.
-            session: The session that was read, if any.
-            target: The resource that was read, if any.
-        """
+        """Audit a read, unless the same was audited within a minute."""
         seen = (holder, grant.agent, grant.agent_type, grant.user, grant.projects, session, target)
         if self._noted.of(repr(seen)).take(trio.current_time()) > 0:
             return

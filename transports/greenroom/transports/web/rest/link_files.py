@@ -54,12 +54,7 @@ class _File(NamedTuple):
 
 
 class LinkFiles:
-    """The redirect files of one server's links.
-
-    Args:
-        folder: The folder of the files, beside the secrets of stores.
-        seconds: How long a link is valid.
-    """
+    """The redirect files of one server's links."""
 
     def __init__(self, folder: Path, seconds: float) -> None:
         self._folder = folder.absolute()  # the browser may have another working folder
@@ -68,16 +63,14 @@ class LinkFiles:
         self._written = trio.Event()
 
     def write(self, url: str) -> Path | None:
-        """Write a file that redirects to a link; None if others could read it.
-
-        Args:
-            url: The link; its last part is the token.
-        """
+        """Write a file that redirects to a link; None if others could read it."""
         while len(self._files) >= _MOST:
             self._remove(next(iter(self._files)))
         path = self._folder / f"{secrets.token_hex(16)}.html"
         try:
-            _prepare(self._folder)
+            self._folder.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+            self._folder.mkdir(FOLDER_MODE, exist_ok=True)
+            _check(self._folder)
             create_file(path, _PAGE.format(url=html.escape(url)).encode())
         except OSError as error:
             logger.warning("no file leads a browser to the console: %s", error)
@@ -125,23 +118,8 @@ def _unlink(path: Path) -> None:
         logger.warning("a file that led a browser to the console stays: %s", error)
 
 
-def _prepare(folder: Path) -> None:
-    """Create the folder if it does not exist.
-
-    Raises:
-        OSError: it cannot be created, or others may read it or replace what is in it.
-    """
-    folder.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
-    folder.mkdir(FOLDER_MODE, exist_ok=True)
-    _check(folder)
-
-
 def _check(folder: Path) -> None:
-    """Refuse a folder in which others may read or replace a file.
-
-    Raises:
-        OSError: it is such a folder, or does not exist.
-    """
+    """Refuse a folder in which others may read or replace a file."""
     for place, status, rights in (
         (folder.parent, folder.parent.stat(), _OTHERS_WRITE),
         (folder, folder.lstat(), _OTHERS),

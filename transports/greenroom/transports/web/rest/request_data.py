@@ -18,11 +18,7 @@ _FORM: Final = "application/x-www-form-urlencoded"
 
 
 def check_method(head: RequestHead, method: str) -> None:
-    """Check the method of a request.
-
-    Raises:
-        HttpRefusedError: it is another one.
-    """
+    """Check the method of a request."""
     if head.method != method:
         sentence = f"this path takes {method}"
         raise HttpRefusedError(HTTPStatus.METHOD_NOT_ALLOWED, sentence, Allow=method)
@@ -34,16 +30,7 @@ def content_type(head: RequestHead) -> str:
 
 
 def query(head: RequestHead, *known: str, beside: Collection[str] = ()) -> dict[str, list[str]]:
-    """Parse the parameters of a URL; return the values of each.
-
-    Args:
-        head: The request's head.
-        known: The allowed parameters.
-        beside: Further parameters, which other code reads.
-
-    Raises:
-        HttpRefusedError: it cannot be parsed, or has another parameter.
-    """
+    """Parse the parameters of a URL; return the values of each."""
     found = _fields(head.query, "the URL")
     found = {name: values for name, values in found.items() if name not in beside}
     _check_known(found, known, "the URL")
@@ -51,20 +38,12 @@ def query(head: RequestHead, *known: str, beside: Collection[str] = ()) -> dict[
 
 
 def any_query(head: RequestHead) -> dict[str, list[str]]:
-    """Parse the parameters of a page's URL, which may have foreign ones.
-
-    Raises:
-        HttpRefusedError: it cannot be parsed.
-    """
+    """Parse the parameters of a page's URL, which may have foreign ones."""
     return _fields(head.query, "the URL")
 
 
 async def form(exchange: Exchange, *known: str) -> dict[str, str]:
-    """Parse a form that a browser sent; return its fields.
-
-    Raises:
-        HttpRefusedError: it is no form, cannot be parsed, or has a field that is not `known`.
-    """
+    """Parse a form that a browser sent; return its fields."""
     if content_type(exchange.head) != _FORM:
         raise HttpRefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "this is no form of a page of this server")
     text = (await exchange.body(LOG_IN_SIZE)).decode("latin-1")

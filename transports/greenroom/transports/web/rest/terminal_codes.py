@@ -28,13 +28,7 @@ _NOTHING: Final = bytes(32)
 
 
 class PrintedCode:
-    """A printed code.
-
-    Attributes:
-        digest: The digest of the code.
-        until: The time at which it expires, on trio's clock.
-        wrong: The number of wrong tries.
-    """
+    """A printed code."""
 
     __slots__ = ("digest", "until", "wrong")
 
@@ -64,7 +58,8 @@ class TerminalCodes:
         code = self._code
         if code is not None and trio.current_time() >= code.until:
             code = self._code = None
-        is_right = hmac.compare_digest(_NOTHING if code is None else code.digest, digest_of(_read(shown)))
+        typed = shown.upper().translate(_AS_READ)  # case, dashes and look-alikes do not matter
+        is_right = hmac.compare_digest(_NOTHING if code is None else code.digest, digest_of(typed))
         if code is None:
             return None
         if is_right:
@@ -97,11 +92,6 @@ class Terminals:
         """Return a new code of a terminal; None if the terminal is unknown."""
         codes = self._codes.get(digest_of(token))
         return None if codes is None else codes.new()
-
-
-def _read(shown: str) -> str:
-    """Normalize a typed code: case, dashes and look-alikes do not matter."""
-    return shown.upper().translate(_AS_READ)
 
 
 def digest_of(text: str) -> bytes:

@@ -49,20 +49,13 @@ _READS: Final = frozenset({"GET", "HEAD"})
 
 
 class Visitor(NamedTuple):
-    """An authenticated caller.
-
-    Attributes:
-        caller: The caller, with a credential.
-        session: The browser's session; None for a caller with a key.
-        impersonator: The impersonator, if any; the caller is then the impersonated agent.
-        confirm: Checks the confirmation of the request; None for a caller with a key.
-        impersonation: The impersonation, if any.
-    """
+    """An authenticated caller."""
 
     caller: Caller
-    session: BrowserSession | None = None
+    session: BrowserSession | None = None  # the browser's session; None for a caller with a key
+    # The impersonator, if any; the caller is then the impersonated agent.
     impersonator: Principal | None = None
-    confirm: Confirm | None = None
+    confirm: Confirm | None = None  # checks the confirmation of the request; None for a caller with a key
     impersonation: Impersonation | None = None
 
     @property
@@ -76,29 +69,9 @@ class Visitor(NamedTuple):
         """The default name of its agent."""
         return NAMELESS_AGENT if self.session is None else CONSOLE
 
-    def impersonate(self, seen: Impersonation) -> Visitor:
-        """Return the visitor as an impersonator of another agent, with that agent's read rights.
-
-        The agent that `Dispatcher.agent` returns for it refuses all writes and records all reads.
-
-        Raises:
-            AccessDeniedError: it may not impersonate that agent.
-        """
-        impersonator = principal_for(self.caller, self.agent)
-        return self._replace(
-            caller=impersonate(self.caller, impersonator, seen), impersonator=impersonator, impersonation=seen
-        )
-
 
 class Visitors:
-    """Authenticates people and programs.
-
-    Args:
-        authenticator: Checks keys and tokens.
-        sessions: The browsers that have logged in.
-        cookie: The session cookie; None if only programs with keys are accepted.
-        own_origin: The origin at which browsers reach this server, if known.
-    """
+    """Authenticates people and programs."""
 
     def __init__(
         self,
@@ -153,8 +126,9 @@ class Visitors:
         seen = parse_impersonation(head)
         if seen is None:
             return visitor
+        impersonator = principal_for(visitor.caller, visitor.agent)
         try:
-            looking = visitor.impersonate(seen)
+            caller = impersonate(visitor.caller, impersonator, seen)
         except AccessDeniedError:
             self._authenticator.record_denial(visitor.caller, head.lines, HTTPStatus.FORBIDDEN, "see_as")
             raise
@@ -165,7 +139,8 @@ class Visitors:
         ):
             await visitor.confirm(IMPERSONATE)
             visitor.session.allow_impersonation(seen, IMPERSONATION_SECONDS)
-        return looking
+        # The agent that `Dispatcher.agent` returns for it refuses all writes and records all reads.
+        return visitor._replace(caller=caller, impersonator=impersonator, impersonation=seen)
 
     def page_session(self, head: RequestHead) -> BrowserSession | None:
         """Return the session of a browser that opens a page; None without one."""
@@ -190,11 +165,7 @@ class Visitors:
     # -- logging in and out ----------------------------------------------------------------------
 
     def check_attempt(self, exchange: Exchange, caller: Caller, *, by_form: bool) -> Caller:
-        """Check the origin of a log-in attempt; return the caller with its address.
-
-        Raises:
-            HttpRefusedError: a page of another origin sent it.
-        """
+        """Check the origin of a log-in attempt; return the caller with its address."""
         head, caller = exchange.head, msgspec.structs.replace(caller, address=exchange.address)
         self._check_page(head, caller, "log_in")
         if by_form and not comes_from_page(head):
@@ -202,16 +173,7 @@ class Visitors:
         return msgspec.structs.replace(caller, address=self._authenticator.address_of(caller, head.lines))
 
     async def log_in(self, exchange: Exchange, caller: Caller, shown: LogIn) -> tuple[Visitor, Header]:
-        """Log a browser in; return the visitor, and the header with the cookie.
-
-        Args:
-            exchange: The request.
-            caller: The result of `check_attempt`.
-            shown: A key, or the token of a link.
-
-        Raises:
-            HttpRefusedError: the key or link is not valid.
-        """
+        """Log a browser in; return the visitor, and the header with the cookie."""
         assert self._cookie is not None, "browsers do not log in here"
         if (shown.key is None) == (shown.link is None):
             raise HttpRefusedError(HTTPStatus.BAD_REQUEST, "log in with one of: key, link")
@@ -229,21 +191,17 @@ class Visitors:
             key = (shown.key or "").strip()
             comes = await authenticate_key(self._authenticator, caller, exchange.head.lines, key)
             token, session = self._sessions.begin(comes, by="key")
-        return Visitor(comes, session), self._cookie.setting(exchange.head, token)
+        return Visitor(comes, session), self._cookie.header(exchange.head, token)
 
     def log_out(self, exchange: Exchange, visitor: Visitor) -> Header:
-        """End a browser's session; return the header that deletes the cookie.
-
-        Raises:
-            HttpRefusedError: it has no session, or impersonates another agent.
-        """
+        """End a browser's session; return the header that deletes the cookie."""
         if visitor.impersonator is not None:
             raise HttpRefusedError(HTTPStatus.FORBIDDEN, "end the impersonation first, then log out")
         if visitor.session is None:
             raise HttpRefusedError(HTTPStatus.BAD_REQUEST, "only a browser that has logged in logs out")
         assert self._cookie is not None, "no browser has logged in here"
         self._sessions.log_out(visitor.session)
-        return self._cookie.clearing(exchange.head)
+        return self._cookie.header(exchange.head, None)
 
     def _check_page(self, head: RequestHead, caller: Caller, action: str) -> None:
         if not is_own_page(head, self._own_origin):

@@ -11,7 +11,7 @@ import os
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import trio
@@ -40,7 +40,18 @@ async def audit(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Run one of the actions; return the exit code."""
     try:
         async with open_store(resolved.settings) as runtime:
-            return await _ACTIONS[chosen.action](chosen, runtime, operator(resolved.settings))
+            principal = operator(resolved.settings)
+            match chosen.action:
+                case "tail":
+                    return await _tail(chosen, runtime, principal)
+                case "export":
+                    return await _export(chosen, runtime, principal)
+                case "verify":
+                    return await _verify(chosen, runtime, principal)
+            checkpoint = await runtime.query(CheckpointAudit(), principal=principal)
+            say(msgspec.json.encode(checkpoint).decode())
+            await record(runtime, principal, "checkpoint_audit", count=checkpoint.count)
+            return exit_codes.OK
     except OSError as error:
         return complain("audit", f"{error.filename}: {error.strerror or error}", exit_codes.NO_ACCESS)
 
@@ -86,12 +97,10 @@ def _show(record: AuditRecord, *, as_json: bool) -> None:
         what.append(f"{record.times} times")
     if record.session_id is not None:
         what.append(f"session {printable(record.session_id)}")
-    what += [f"{name}={printable(_brief(value))}" for name, value in record.details.items()]
+    for name, value in record.details.items():
+        text = value if isinstance(value, str) else json.dumps(value, default=str)
+        what.append(f"{name}={printable(text)}")
     say(f"{record.time:%Y-%m-%d %H:%M:%S}  {' '.join(what)}  ({who or 'the server'})")
-
-
-def _brief(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 async def _export(chosen: argparse.Namespace, runtime: SharedRuntime, principal: Principal) -> int:
@@ -121,13 +130,6 @@ def _drop(name: str) -> None:
     if name != STANDARD_OUTPUT:
         with suppress(OSError):
             Path(name).unlink()
-
-
-async def _checkpoint(chosen: argparse.Namespace, runtime: SharedRuntime, principal: Principal) -> int:  # noqa: ARG001  as the others
-    checkpoint = await runtime.query(CheckpointAudit(), principal=principal)
-    say(msgspec.json.encode(checkpoint).decode())
-    await record(runtime, principal, "checkpoint_audit", count=checkpoint.count)
-    return exit_codes.OK
 
 
 async def _verify(chosen: argparse.Namespace, runtime: SharedRuntime, principal: Principal) -> int:
@@ -175,6 +177,3 @@ def _checkpoints(path: Path) -> tuple[Checkpoint, ...]:
     if not found:
         raise BadCheckpointError(f"{path} has no checkpoint; `greenroom audit checkpoint` prints one")
     return tuple(found)
-
-
-_ACTIONS: Final = {"tail": _tail, "export": _export, "verify": _verify, "checkpoint": _checkpoint}

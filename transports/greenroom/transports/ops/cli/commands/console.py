@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import secrets
+import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -27,14 +29,7 @@ from greenroom.transports.base.config.settings import Settings
 from greenroom.transports.base.net.addresses import HostPort
 from greenroom.transports.ops.cli.output import complain, remark, say
 from greenroom.transports.ops.cli.support.browsers import Browser
-from greenroom.transports.ops.cli.support.code_printer import (
-    NewCode,
-    explain_codes,
-    has_terminal,
-    print_at_enter,
-    print_at_enter_while_serving,
-    print_code,
-)
+from greenroom.transports.ops.cli.support.terminal import is_ours
 from greenroom.transports.ops.control.client import Code, ControlSocketError, Link, NoOwnerError, call
 
 if TYPE_CHECKING:
@@ -43,22 +38,34 @@ if TYPE_CHECKING:
 
 _PATIENCE: Final = 10.0  # seconds for the owner to answer
 _LAST_PAGE: Final = 2.0  # seconds for a browser to load the page after its log-out
+_LINE: Final = 4_096
+_BACKGROUND: Final = 1.0  # seconds between checks of a background process whether it is in front again
+_ABOUT_CODES: Final = (
+    "greenroom console: type the code in the browser to make a key, export, or read as another agent; it "
+    "works once, within ten minutes, and Enter prints a new one"
+)
+NewCode = Callable[[], str]
 
 
 def console(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Open a logged-in browser, or print the link; return the exit code."""
-    browser = None if chosen.print_only else _find_browser()
-    terminal = secrets.token_urlsafe() if has_terminal() else None
+    found = Browser()
+    browser = None if chosen.print_only or not found.reads_files() else found
+    terminal = secrets.token_urlsafe() if _has_terminal() else None
     made = None
     with suppress(ControlSocketError, NoOwnerError):  # it does not serve browsers, or there is none
         link = Link(read_only=chosen.read_only, as_file=browser is not None, terminal=terminal)
         made = json.loads(call(resolved.settings.data, link, patience=_PATIENCE))
     if made is None:
         return _serve_it(chosen, resolved, browser, terminal)
-    new_code = partial(_code_of_owner, resolved.settings.data, terminal or "")
+
+    def new_code() -> str:
+        request = Code(terminal=terminal or "")
+        return str(json.loads(call(resolved.settings.data, request, patience=_PATIENCE))["code"])
+
     if terminal is not None:
-        print_code(new_code())
-        explain_codes()
+        _print_code(new_code())
+        remark(_ABOUT_CODES)
     file = None if made["file"] is None else Path(made["file"])
     if browser is None or file is None or not _open_browser(browser, file):
         _print(made["url"], is_wanted=chosen.print_only)
@@ -72,7 +79,8 @@ def _stay(new_code: NewCode) -> int:
     """
     try:
         remark("greenroom console: Ctrl-C ends this command; the browser stays logged in")
-        print_at_enter(new_code)
+        while _has_line(sys.stdin.fileno()):
+            _print_code(new_code())
     except KeyboardInterrupt:
         pass
     except NoOwnerError:
@@ -80,11 +88,6 @@ def _stay(new_code: NewCode) -> int:
     except ControlSocketError as error:
         return complain("console", str(error), error.code)
     return exit_codes.OK
-
-
-def _code_of_owner(folder: Path, terminal: str) -> str:
-    code: str = json.loads(call(folder, Code(terminal=terminal), patience=_PATIENCE))["code"]
-    return code
 
 
 def _serve_it(
@@ -142,8 +145,8 @@ async def _open(
     is_print_wanted: bool,  # noqa: FBT001 - a task's argument
 ) -> None:
     if new_code is not None:
-        print_code(new_code())
-        explain_codes()
+        _print_code(new_code())
+        remark(_ABOUT_CODES)
     # Some browsers run in the terminal until they are closed.
     if (
         browser is None
@@ -153,13 +156,7 @@ async def _open(
         _print(url, is_wanted=is_print_wanted)
     remark("greenroom console: it ends at log-out, after half an hour without use, or with Ctrl-C")
     if new_code is not None:
-        await print_at_enter_while_serving(new_code)
-
-
-def _find_browser() -> Browser | None:
-    """Return the browser; None if it cannot read a local file."""
-    browser = Browser()
-    return browser if browser.reads_files() else None
+        await _print_at_enter_while_serving(new_code)
 
 
 def _open_browser(browser: Browser, file: Path) -> bool:
@@ -175,3 +172,35 @@ def _print(url: str, *, is_wanted: bool) -> None:
         remark("greenroom console: no browser here can open a file of yours, so open this address:")
     say(url)
     remark("greenroom console: the link works once, within a minute, in any browser that reaches the server")
+
+
+def _has_terminal() -> bool:
+    """Return whether input and output are a terminal that this process may read from."""
+    streams = sys.stdin, sys.stdout
+    return all(stream is not None and stream.isatty() for stream in streams) and is_ours(sys.stdin.fileno())
+
+
+def _print_code(code: str) -> None:
+    """Print a code to standard output like the link, not to a log."""
+    say(f"Code: {code}")
+
+
+async def _print_at_enter_while_serving(new_code: NewCode) -> None:
+    """Print a code at each Enter, in a process that also serves."""
+    descriptor = sys.stdin.fileno()
+    while True:
+        await trio.lowlevel.wait_readable(descriptor)
+        if not is_ours(descriptor):  # reading in the background would stop this process
+            await trio.sleep(_BACKGROUND)
+        elif _has_line(descriptor):
+            _print_code(new_code())
+        else:
+            return
+
+
+def _has_line(descriptor: int) -> bool:
+    """Read a line; return whether there was one."""
+    try:
+        return bool(os.read(descriptor, _LINE))
+    except OSError:  # the terminal is gone
+        return False

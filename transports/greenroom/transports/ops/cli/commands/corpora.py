@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Sequence
 
 from greenroom.actors import (
     Agent,
@@ -21,47 +21,41 @@ from greenroom.actors import (
 from greenroom.actors.core.auth.scopes import KNOWLEDGE
 from greenroom.actors.core.validation.parse import check_request
 from greenroom.actors.knowledge.ingest.run import open_ingestion
-from greenroom.runtime import Refusal, RuntimeClient
+from greenroom.runtime import RuntimeClient
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
-from greenroom.transports.ops.cli.output import complain, say, say_json
+from greenroom.transports.ops.cli.output import say, say_json
 from greenroom.transports.ops.cli.support.authentication import acting_principal
-from greenroom.transports.ops.cli.support.error_report import with_flags
 from greenroom.transports.ops.cli.support.open_store import open_store
-
-_Action = Callable[[argparse.Namespace, RuntimeClient, Principal], Awaitable[None]]
 
 
 async def corpora(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Run one of the actions; return the exit code."""
     settings = resolved.settings
-    try:
-        async with open_store(settings) as runtime:
-            scope = KNOWLEDGE if chosen.action == "list" else "knowledge:write"
-            principal = await acting_principal(runtime, settings, "greenroom corpora", scope)
-            await _ACTIONS[chosen.action](chosen, runtime, principal)
-    except Refusal as refusal:
-        return complain("corpora", with_flags(refusal.sentence, chosen), exit_codes.FAILED)
+    async with open_store(settings) as runtime:
+        scope = KNOWLEDGE if chosen.action == "list" else "knowledge:write"
+        principal = await acting_principal(runtime, settings, "greenroom corpora", scope)
+        context = ClientContext(runtime, principal)
+        match chosen.action:
+            case "list":
+                _show(chosen, (await Agent(runtime, principal).ask(ListCorpora())).corpora)
+            case "rename":
+                renaming = check_request(RenameCorpus(corpus=chosen.corpus, to=chosen.to))
+                _tell(chosen, "renamed", (await renaming.run(context)).corpus)
+            case "drop":
+                dropping = check_request(DropCorpus(corpus=chosen.corpus))
+                _tell(chosen, "dropped", (await dropping.run(context)).corpus)
+            case _:
+                await _remove(chosen, runtime, principal)
     return exit_codes.OK
 
 
-async def _list(chosen: argparse.Namespace, runtime: RuntimeClient, principal: Principal) -> None:
-    found = (await Agent(runtime, principal).ask(ListCorpora())).corpora
+def _show(chosen: argparse.Namespace, found: Sequence[CorpusView]) -> None:
     if chosen.json:
         say_json(found)
         return
     for each in found:
         say(_line(each))
-
-
-async def _rename(chosen: argparse.Namespace, runtime: RuntimeClient, principal: Principal) -> None:
-    request = check_request(RenameCorpus(corpus=chosen.corpus, to=chosen.to))
-    _tell(chosen, "renamed", (await request.run(ClientContext(runtime, principal))).corpus)
-
-
-async def _drop(chosen: argparse.Namespace, runtime: RuntimeClient, principal: Principal) -> None:
-    request = check_request(DropCorpus(corpus=chosen.corpus))
-    _tell(chosen, "dropped", (await request.run(ClientContext(runtime, principal))).corpus)
 
 
 async def _remove(chosen: argparse.Namespace, runtime: RuntimeClient, principal: Principal) -> None:
@@ -71,9 +65,6 @@ async def _remove(chosen: argparse.Namespace, runtime: RuntimeClient, principal:
         say(json.dumps({"corpus": done.corpus, "removed": done.removed}))
     else:
         say(f"removed: {done.removed:,} of {len(set(chosen.documents)):,} documents from {done.corpus}")
-
-
-_ACTIONS: Mapping[str, _Action] = {"list": _list, "rename": _rename, "drop": _drop, "remove": _remove}
 
 
 def _tell(chosen: argparse.Namespace, action: str, corpus: str) -> None:

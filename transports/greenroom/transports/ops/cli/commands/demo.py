@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -27,6 +28,7 @@ from greenroom.transports.ops.cli.support.step_printer import StepPrinter
 
 PATIENCE: Final = 60.0  # seconds for the whole demo, which takes a tenth of that
 ANNOUNCEMENT: Final = "greenroom serve: listening on "
+_STORY: Final = "greenroom.transports.ops.cli.commands.demo_story"
 Starter = Callable[[str], Awaitable[tuple[str, trio.Process]]]
 
 
@@ -58,33 +60,18 @@ async def _play(printer: StepPrinter, start: Starter) -> None:
     begun = trio.current_time()
     with printer.waiting("a server starts"):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(trio.to_thread.run_sync, _load)
+            nursery.start_soon(trio.to_thread.run_sync, partial(import_module, _STORY))  # slow
             url, server = await start("127.0.0.1:0")
     printer.tell(f"it listens at {url} after {trio.current_time() - begun:.1f} s")
-    from greenroom.transports.ops.cli.commands.demo_story import story  # noqa: PLC0415 - see _load
+    from greenroom.transports.ops.cli.commands.demo_story import story  # noqa: PLC0415 - it is loaded while the server starts
 
     await story(printer, start, url, server)
-
-
-def _load() -> None:
-    from greenroom.transports.ops.cli.commands import demo_story  # noqa: F401, PLC0415 - slow
 
 
 async def _start_server(nursery: trio.Nursery, home: Path, address: str) -> tuple[str, trio.Process]:
     """Start a server on the store in `home`, without this user's settings.
 
     It ends with the nursery.
-
-    Args:
-        nursery: The nursery of the process.
-        home: The folder of all its files, including its control socket.
-        address: Its address, as HOST:PORT; port 0 means any free one.
-
-    Returns:
-        Its URL, and its process.
-
-    Raises:
-        RuntimeError: It ended before it listened; the message is its last line.
     """
     configuration = home / "config.toml"
     configuration.touch()

@@ -57,11 +57,7 @@ class Member:
     client: Client
 
     async def ask(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """Call a tool and return its reply.
-
-        Raises:
-            ToolRefusedError: The server refused.
-        """
+        """Call a tool and return its reply."""
         result = await self.client.call_tool(tool, arguments)
         content = result.content[0]
         assert isinstance(content, TextContent), "tools answer with text"

@@ -5,31 +5,30 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from typing import Final
 
 import msgspec
 
 from greenroom.transports.base.config.load import Resolved
-from greenroom.transports.ops.cli.commands.doctor_clients import (
-    check_clients,
-    check_hooks,
-    check_spool,
-    try_clients,
-)
+from greenroom.transports.clients.hooks.failures import failures_of
+from greenroom.transports.clients.hooks.spool import MAX_BYTES, MAX_FILES, REFUSED, waiting
+from greenroom.transports.clients.table import CLIENTS, HOOK_CLIENTS
+from greenroom.transports.ops.cli.commands.setup_check import Checked, inspect_client, try_out
 from greenroom.transports.ops.cli.doctor.examination import CHECKS, examine
-from greenroom.transports.ops.cli.doctor.finding import Finding, Report, exit_code, worst
+from greenroom.transports.ops.cli.doctor.facts import Facts
+from greenroom.transports.ops.cli.doctor.finding import Finding, Report, exit_code, ok, under, warning, worst
 from greenroom.transports.ops.cli.output import say, say_json
+from greenroom.transports.ops.cli.support.store_texts import size
 from greenroom.transports.ops.cli.support.terminal import printable
-
-_CHECKS: Final = {**CHECKS, "clients": check_clients, "hooks": check_hooks, "spool": check_spool}
 
 
 async def doctor(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Run all checks and print the findings; return the exit code."""
-    findings = await examine(resolved, os.environ, checks=_CHECKS)
+    findings = await examine(resolved, os.environ, checks=ALL_CHECKS)
     if chosen.try_clients:
-        findings += await try_clients(resolved)
+        findings += under("clients", await try_clients(resolved))
     findings = [_printable(each) for each in findings]
     if chosen.json:
         report = Report(
@@ -59,3 +58,102 @@ def _lines(findings: Sequence[Finding]) -> Iterator[str]:
     wrong = {level: sum(each.level == level for each in findings) for level in ("error", "warning")}
     counts = [f"{many:,} {level}{'s' if many > 1 else ''}" for level, many in wrong.items() if many]
     yield ", ".join(counts) if counts else "nothing wrong was found"
+
+
+_RECENT: Final = timedelta(days=7)
+_SOON: Final = timedelta(minutes=1)
+_NEARLY: Final = 0.8
+
+
+def check_clients(facts: Facts) -> Iterator[Finding]:
+    """Check the files of each client; nothing is started."""
+    found = [inspect_client(name, facts.resolved) for name in CLIENTS]
+    for each in found:
+        yield from of_client(each)
+    if not any(each.configured for each in found):
+        yield ok("no client has Greenroom set up; `greenroom setup` does it")
+    elif left := [each.client for each in found if each.found and not each.configured and not each.wrong]:
+        yield ok(f"found, without Greenroom: {', '.join(left)}; `greenroom setup` does it")
+
+
+async def try_clients(resolved: Resolved) -> list[Finding]:
+    """Start the server of each configured client as the client would; return the findings."""
+    findings: list[Finding] = []
+    for name in CLIENTS:
+        result = inspect_client(name, resolved)
+        if result.configured:
+            known = len(result.wrong)
+            await try_out(result, resolved)
+            del result.wrong[:known]  # the check of files has reported those
+            if result.wrong or result.server is not None:
+                findings += of_client(result)
+    return findings
+
+
+def of_client(result: Checked) -> Iterator[Finding]:
+    """Return the findings about a client; none for one that is not configured."""
+    with_hooks = "" if result.hooks is None else " --hooks"
+    for sentence in result.wrong:
+        again = (
+            f"do what it says, or look at {result.file}, or set it up again: "
+            f"greenroom setup {result.client}{with_hooks}"
+        )
+        yield warning(f"{result.client}: {sentence}", again)
+    if result.configured and not result.wrong:
+        state = [f"configured in {result.file}"]
+        if result.hooks is not None:
+            state.append(result.hooks)
+        if result.server is not None:
+            state.append(f"its server starts: greenroom {result.server}, {result.tools} tools")
+        yield ok(f"{result.client}: {', '.join(state)}")
+
+
+def check_hooks(facts: Facts) -> Iterator[Finding]:
+    """Report the hooks that failed recently."""
+    having = [name for name in HOOK_CLIENTS if inspect_client(name, facts.resolved).hooks is not None]
+    failures = failures_of(facts.settings.data)
+    if not failures.count or failures.last_at is None:
+        who = f"set up for {', '.join(having)}" if having else "no client has any"
+        yield ok(f"{who}; none has failed")
+        return
+    many = "1 has" if failures.count == 1 else f"{failures.count:,} have"
+    sentence = (
+        f"{many} failed, {failures.last_hook} last, on "
+        f"{failures.last_at:%Y-%m-%d %H:%M:%S} UTC: {failures.last_sentence}"
+    )
+    if _now(facts) - failures.last_at < _RECENT:
+        yield warning(sentence, "do what it says; a hook that fails does not block its client")
+    else:
+        yield ok(sentence)
+
+
+def check_spool(facts: Facts) -> Iterator[Finding]:
+    """Report the events that wait in the spool, and the unreadable ones."""
+    found = waiting(facts.settings.data)
+    place = facts.place.path / "spool"
+    if found.refused:
+        yield warning(
+            f"{found.refused:,} files could not be read and were set aside in {place / REFUSED}",
+            "check whether anything in them is missing, and remove them",
+        )
+    if not found.files:
+        yield ok("nothing waits")
+        return
+    since = f", the first since {found.oldest_at:%Y-%m-%d %H:%M:%S} UTC" if found.oldest_at else ""
+    sentence = f"{found.files:,} events of hooks wait ({size(found.bytes)}){since}"
+    is_late = found.oldest_at is not None and _now(facts) - found.oldest_at > _SOON
+    if facts.figures is not None and is_late:
+        remedy = "look into the server's log for why it does not take them, and start it again"
+        yield warning(f"{sentence}, although a server is running", remedy)
+    elif found.files > _NEARLY * MAX_FILES or found.bytes > _NEARLY * MAX_BYTES:
+        remedy = "start a server, which takes them: greenroom serve"
+        yield warning(f"{sentence}; of more than {MAX_FILES:,} the newest are lost", remedy)
+    else:
+        yield ok(f"{sentence}; the next server takes them")
+
+
+def _now(facts: Facts) -> datetime:
+    return datetime.fromtimestamp(facts.now, UTC)
+
+
+ALL_CHECKS: Final = {**CHECKS, "clients": check_clients, "hooks": check_hooks, "spool": check_spool}

@@ -26,12 +26,10 @@ from greenroom.actors import (
 )
 from greenroom.actors.core.auth.scopes import KNOWLEDGE
 from greenroom.actors.knowledge.entities import MANIFESTS
-from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
 from greenroom.transports.ops.cli.output import complain, remark, say
 from greenroom.transports.ops.cli.support.authentication import acting_principal
-from greenroom.transports.ops.cli.support.error_report import with_flags
 from greenroom.transports.ops.cli.support.open_store import open_store
 from greenroom.transports.ops.cli.support.terminal import printable
 
@@ -49,8 +47,6 @@ async def entities(chosen: argparse.Namespace, resolved: Resolved) -> int:
             reply = await Agent(runtime, principal).ask(request)
     except (OSError, UnicodeDecodeError) as error:
         return complain("entities", f"a file cannot be read: {error}", exit_codes.FAILED)
-    except Refusal as refusal:
-        return complain("entities", with_flags(refusal.sentence, chosen), exit_codes.FAILED)
     if chosen.json:
         document = msgspec.to_builtins(reply)
         del document["success"]
@@ -62,12 +58,7 @@ async def entities(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 
 def _request(chosen: argparse.Namespace) -> Any:
-    """Make the request of an action.
-
-    Raises:
-        OSError: a file cannot be read.
-        UnicodeDecodeError: it is no UTF-8.
-    """
+    """Make the request of an action."""
     match chosen.action:
         case "define":
             files = [file for path in chosen.files for file in _files(Path(path))]

@@ -15,7 +15,7 @@ import msgspec
 import trio
 
 from greenroom.actors import Agent, EraseUser, UserErased, finish_erasing
-from greenroom.runtime import ExpungeInfo, Refusal, StoreOwnedError, older_stores
+from greenroom.runtime import ExpungeInfo, StoreOwnedError, older_stores
 from greenroom.runtime.maintenance.temporary_copies import left_over
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
@@ -23,7 +23,6 @@ from greenroom.transports.base.config.settings import Settings
 from greenroom.transports.clients.hooks.spool import names_of, remove, remove_refused
 from greenroom.transports.ops.cli.output import complain, remark, say, say_json
 from greenroom.transports.ops.cli.support.audit_record import operator
-from greenroom.transports.ops.cli.support.error_report import with_flags
 from greenroom.transports.ops.cli.support.open_store import encryption, open_store, runtime_options
 from greenroom.transports.ops.cli.support.terminal import printable
 
@@ -51,15 +50,12 @@ async def erase(chosen: argparse.Namespace, resolved: Resolved) -> int:
     if chosen.finish:
         return await _finish(chosen, settings, None)
     request = EraseUser(user=chosen.person, agents=list(chosen.agents or ()))
-    try:
-        if not chosen.yes:
-            counted = (await _send(request, settings))[0]
-            _show(chosen, settings.data, counted)
-            if not await _is_confirmed(chosen):
-                return complain("erase", "nothing was erased; --yes does it", exit_codes.FAILED)
-        done, owned = await _send(msgspec.structs.replace(request, confirm=True), settings)
-    except Refusal as refusal:
-        return complain("erase", with_flags(refusal.sentence, chosen), exit_codes.FAILED)
+    if not chosen.yes:
+        counted = (await _send(request, settings))[0]
+        _show(chosen, settings.data, counted)
+        if not await _is_confirmed(chosen):
+            return complain("erase", "nothing was erased; --yes does it", exit_codes.FAILED)
+    done, owned = await _send(msgspec.structs.replace(request, confirm=True), settings)
     if not owned:
         _show(chosen, settings.data, done)
         return exit_codes.OK
@@ -143,7 +139,7 @@ def _show(
 def _show_counts(chosen: argparse.Namespace, erased: UserErased) -> None:
     who = printable(chosen.person)
     verb = "was erased" if erased.erased else "would be erased"
-    say(f"of {who} {verb}: " + ("nothing is there" if not erased.counts else ""))
+    say(f"of {who} {verb}:" if erased.counts else f"of {who} {verb}: nothing is there")
     for kind, count in erased.counts.items():
         say(f"  {count:>9,}  {_WORDS.get(kind, kind.replace('_', ' '))}")
     if erased.agents:

@@ -43,7 +43,7 @@ from greenroom.transports.base.config.settings import Settings
 from greenroom.transports.ops.cli.output import complain, remark, say
 from greenroom.transports.ops.cli.support.authentication import acting_principal
 from greenroom.transports.ops.cli.support.open_store import embedder_choice, open_store
-from greenroom.transports.ops.cli.support.progress_bar import show_progress
+from greenroom.transports.ops.cli.support.terminal import show_progress
 
 _NEEDS: Final = ("greenroom evaluate", "memory:read")
 MODES: Final[tuple[SearchMode, ...]] = ("semantic", "hybrid", "exact")
@@ -85,7 +85,8 @@ async def _measure(chosen: argparse.Namespace, settings: Settings, queries: Sequ
                 for number, query in enumerate(queries, start=1):
                     found[mode].append(await judge(runtime, principal, query, mode, chosen.limit, depths))
                     shows(mode, number, len(queries))
-            strangers = await unknown(runtime, principal, _never_found(found))
+            missed = [set[str]().union(*(row.missed for row in rows)) for rows in found.values()]
+            strangers = await unknown(runtime, principal, sorted(set.intersection(*missed)))
     for name in strangers:
         remark(f"greenroom evaluate: {name!r} was never found, and is the key of no memory that you may see")
     scored = [each for row in found.get("semantic", ()) for each in row.scored]
@@ -95,12 +96,6 @@ async def _measure(chosen: argparse.Namespace, settings: Settings, queries: Sequ
         remark(f"greenroom evaluate: {len(queries):,} queries, {embedder}")
         say("\n\n".join([_table(_figures(found)), *([_score_table(scored)] if scored else ())]))
     return exit_codes.OK
-
-
-def _never_found(found: dict[str, list[Judged]]) -> list[str]:
-    """Return the keys that no mode found, sorted."""
-    missed = [set[str]().union(*(row.missed for row in rows)) for rows in found.values()]
-    return sorted(set.intersection(*missed))
 
 
 async def _begin(path: Path, count: int, settings: Settings) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, get_args
@@ -23,7 +24,7 @@ from greenroom.transports.base.config.settings import Settings
 from greenroom.transports.clients.hooks.client_json import claim_output, read_object
 from greenroom.transports.clients.hooks.dialects import DIALECTS, HookInput, answer, read
 from greenroom.transports.clients.hooks.enqueue import enqueue, make_event
-from greenroom.transports.clients.hooks.failures import Failures, failures_of, note_reported
+from greenroom.transports.clients.hooks.failures import failures_of, note_reported
 from greenroom.transports.clients.hooks.guard import RUN, Run, sentence_of
 from greenroom.transports.ops.cli.output import complain
 from greenroom.transports.ops.cli.support.identity import principal_of
@@ -57,12 +58,8 @@ def hook(chosen: argparse.Namespace, resolved: Resolved) -> int:
         message = _of_findings(found) if found else ""
     except Exception as error:  # noqa: BLE001 - the client needs a reply in any case
         run.fail(sentence_of(error))
-    if chosen.name == "session-start" and (failed := failures_of(resolved.settings.data)).untold:
-        note_reported(resolved.settings.data)
-        if DIALECTS[chosen.client].message:
-            message = f"{_failures_for_person(failed)} {message}".rstrip()
-        else:
-            context = f"{context}\n{_failures_for_model(failed)}".lstrip()
+    if chosen.name == "session-start":
+        context, message = _with_failures(chosen.client, resolved.settings.data, context, message)
     with os.fdopen(output, "wb") as stream:
         stream.write(answer(chosen.client, chosen.name, context, message) + b"\n")
     return exit_codes.OK
@@ -77,7 +74,8 @@ def _carry_out(
         event = make_event(chosen.name, chosen.client, hook_input, [])
         return _answer(settings, principal, event, run)
     if enqueue(settings.data, principal, chosen.name, chosen.client, hook_input, os.environ):
-        _poke(settings.data)
+        with suppress(NoOwnerError, ControlSocketError):  # without a free owner the event waits
+            call(settings.data, Drain(), patience=_POKE_SECONDS)
     return "", 0
 
 
@@ -116,14 +114,6 @@ def _answer_here(settings: Settings, principal: Principal, event: HookEvent, run
     return trio.run(ask)
 
 
-def _poke(folder: Path) -> None:
-    """Notify the owner of a new event; without a free owner the event waits."""
-    try:
-        call(folder, Drain(), patience=_POKE_SECONDS)
-    except (NoOwnerError, ControlSocketError):
-        return
-
-
 def _of_findings(number: int) -> str:
     what = "one thing that may be" if number == 1 else f"{number} things that may be"
     return (
@@ -132,17 +122,21 @@ def _of_findings(number: int) -> str:
     )
 
 
-def _failures_for_person(failed: Failures) -> str:
-    return (
-        f"Greenroom: {_counted(failed)} failed since the last report; the last was {failed.last_hook}, "
+def _with_failures(client: str, folder: Path, context: str, message: str) -> tuple[str, str]:
+    """Add the unreported failures to the user's line, or else to the model's text.
+
+    The model gets no foreign text.
+    """
+    failed = failures_of(folder)
+    if not failed.untold:
+        return context, message
+    note_reported(folder)
+    many = "a hook" if failed.untold == 1 else f"{failed.untold} hooks"
+    if not DIALECTS[client].message:
+        said = f"(Greenroom: {many} failed lately. Tell the user that `greenroom doctor` says why.)"
+        return f"{context}\n{said}".lstrip(), message
+    said = (
+        f"Greenroom: {many} failed since the last report; the last was {failed.last_hook}, "
         f"{failed.last_at:%Y-%m-%d %H:%M} UTC: {failed.last_sentence}. `greenroom doctor` has details."
     )
-
-
-def _failures_for_model(failed: Failures) -> str:
-    """Report failures to the model, for clients without messages to the user; no foreign text."""
-    return f"(Greenroom: {_counted(failed)} failed lately. Tell the user that `greenroom doctor` says why.)"
-
-
-def _counted(failed: Failures) -> str:
-    return "a hook" if failed.untold == 1 else f"{failed.untold} hooks"
+    return context, f"{said} {message}".rstrip()

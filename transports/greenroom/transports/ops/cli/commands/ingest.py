@@ -16,7 +16,7 @@ import msgspec
 from greenroom.actors.knowledge.corpora.requests.ingestion import DocumentsIngested
 from greenroom.actors.knowledge.ingest.files.places import Reach, check_place
 from greenroom.actors.knowledge.ingest.files.watch import NotWatchedError, watch
-from greenroom.actors.knowledge.ingest.run import Ingestion, Progress, open_ingestion
+from greenroom.actors.knowledge.ingest.run import Ingestion, open_ingestion
 from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
@@ -30,8 +30,7 @@ from greenroom.transports.ops.cli.support.error_report import (
     with_flags,
 )
 from greenroom.transports.ops.cli.support.open_store import embedder_choice, open_store, own_folders
-from greenroom.transports.ops.cli.support.progress_bar import ProgressDisplay, show_progress
-from greenroom.transports.ops.cli.support.terminal import printable
+from greenroom.transports.ops.cli.support.terminal import printable, show_progress
 
 _SHOWN = 20
 """Files left out that are named in the text output."""
@@ -54,7 +53,7 @@ async def _ingest(chosen: argparse.Namespace, resolved: Resolved) -> int:
             async with open_store(settings, embedder_choice(settings, os.environ), may="create") as runtime:
                 principal = await acting_principal(runtime, settings, "greenroom ingest", "knowledge:write")
                 async with open_ingestion(
-                    runtime, principal, chosen.corpus, closed=reach.closed, progress=_file_progress(shows)
+                    runtime, principal, chosen.corpus, closed=reach.closed, progress=partial(shows, "files")
                 ) as ingestion:
                     if chosen.watch:
                         await _keep_up(chosen, ingestion, roots)
@@ -85,10 +84,6 @@ async def _keep_up(chosen: argparse.Namespace, ingestion: Ingestion, roots: list
 def reach_of(settings: Settings) -> Reach:
     """Return what a command's user may ingest: anything except the program's own folders."""
     return Reach(roots=None, closed=own_folders(settings))
-
-
-def _file_progress(shows: ProgressDisplay) -> Progress:
-    return partial(shows, "files")
 
 
 def _show(chosen: argparse.Namespace, done: DocumentsIngested) -> None:

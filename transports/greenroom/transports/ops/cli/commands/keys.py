@@ -47,33 +47,19 @@ async def keys(chosen: argparse.Namespace, resolved: Resolved) -> int:
 def _request(chosen: argparse.Namespace, settings: Settings) -> tuple[Any, Callable[[Any], None]]:
     """Make the request of an action, and return the function that prints its reply."""
     show_made = partial(_show_made, settings=settings)
+    arguments = {field: flag.strip("-").replace("-", "_").lower() for field, flag in chosen.flags.items()}
+    values = {field: getattr(chosen, argument) for field, argument in arguments.items()}
+    given = {field: value for field, value in values.items() if value is not None}
     match chosen.action:
         case "create":
-            given = {
-                "expires_in_days": chosen.days,
-                "agent": chosen.for_agent,
-                "agent_type": chosen.for_type,
-                "user": chosen.for_user,
-                "projects": None if chosen.for_project is None else _parts(chosen.for_project),
-                "rate_limit": chosen.rate,
-                "burst": chosen.burst,
-                "max_stored_bytes": chosen.max_bytes,
-                "max_sessions": chosen.max_sessions,
-                "max_namespaces": chosen.max_namespaces,
-                "max_subscriptions": chosen.max_subscriptions,
-                "tools": None if chosen.tools is None else list(chosen.tools),
-                "schemas": chosen.schemas,
-            }
-            options = {name: value for name, value in given.items() if value is not None}
-            return CreateApiKey(
-                name=chosen.name or "unnamed", scopes=_parts(chosen.scopes), **options
-            ), show_made
+            given["scopes"] = _parts(chosen.scopes)
+            if chosen.for_project is not None:
+                given["projects"] = _parts(chosen.for_project)
+            return CreateApiKey(**({"name": "unnamed"} | given)), show_made
         case "rotate":
-            overlap = {} if chosen.overlap is None else {"overlap_seconds": chosen.overlap}
-            request = RotateApiKey(key_id=chosen.key_id, expires_in_days=chosen.days, **overlap)
-            return request, show_made
+            return RotateApiKey(**given), show_made
         case "revoke":
-            return RevokeApiKey(key_id=chosen.key_id), _show_revoked
+            return RevokeApiKey(**given), _show_revoked
         case _:
             return ListApiKeys(), _show_list
 

@@ -22,7 +22,6 @@ from greenroom.actors import (
 )
 from greenroom.actors.core.audit.record import LONGEST
 from greenroom.runtime import (
-    BackupInfo,
     Encryption,
     GreenroomError,
     RestoreInfo,
@@ -53,16 +52,6 @@ def run_as_owner(
     """Run a command on the folder itself and return the result as JSON values.
 
     A starting server holds the lock before it listens; until it does, both ways are tried in turn.
-
-    Args:
-        chosen: The command and its arguments.
-        settings: The settings in force.
-        ask_owner: Sends the request to the owner; None if a server cannot do it.
-
-    Raises:
-        StoreOwnedError: a server uses the folder and does not reply at its control socket.
-        ControlSocketError: a server that started meanwhile did not carry out the command.
-        GreenroomError: the command failed.
     """
     patience_ends = time.monotonic() + _STARTING_SECONDS
     while True:
@@ -101,7 +90,10 @@ def _carry_out(chosen: argparse.Namespace, settings: Settings) -> dict[str, Any]
     result: object
     match chosen.command:
         case "backup":
-            result = _backup(Path(chosen.destination), settings)
+            result = backup(settings.data, Path(chosen.destination), encryption=encryption(settings))
+            record_afterwards(
+                settings, "backup_store", to=str(result.path)[:LONGEST], bytes=result.file_bytes
+            )
         case "verify":
             checked = verify(settings.data, encryption=encryption(settings))
             result = merge_verify_results(checked, trio.run(_verify_memories, settings, chosen.rebuild))
@@ -137,12 +129,6 @@ def _carry_out(chosen: argparse.Namespace, settings: Settings) -> dict[str, Any]
             )
     found: dict[str, Any] = json.loads(as_json(result))
     return found
-
-
-def _backup(destination: Path, settings: Settings) -> BackupInfo:
-    done = backup(settings.data, destination, encryption=encryption(settings))
-    record_afterwards(settings, "backup_store", to=str(done.path)[:LONGEST], bytes=done.file_bytes)
-    return done
 
 
 def _restore(source: Path, settings: Settings) -> RestoreInfo:

@@ -10,7 +10,6 @@ import getpass
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -53,7 +52,15 @@ async def passport(chosen: argparse.Namespace, resolved: Resolved) -> int:
         else:
             opening = open_store(settings, embedder, may="create" if chosen.action == "restore" else "own")
         async with opening as runtime:
-            document = await _ACTIONS[chosen.action](chosen, settings, runtime, text)
+            match chosen.action:
+                case "signer":
+                    document = {"signer": Signers(runtime.derive).name}
+                case "show":
+                    document = _describe(settings, runtime, text)
+                case "export":
+                    document = await _export(chosen, settings, runtime)
+                case _:
+                    document = await _restore(settings, runtime, text)
     except ValueError as error:
         return complain("passport", str(error), exit_codes.FAILED)
     if chosen.json:
@@ -65,13 +72,7 @@ async def passport(chosen: argparse.Namespace, resolved: Resolved) -> int:
     return exit_codes.OK
 
 
-async def _signer(_: argparse.Namespace, __: Settings, runtime: SharedRuntime, ___: str) -> dict[str, Any]:
-    return {"signer": Signers(runtime.derive).name}
-
-
-async def _show(
-    _: argparse.Namespace, settings: Settings, runtime: SharedRuntime, text: str
-) -> dict[str, Any]:
+def _describe(settings: Settings, runtime: SharedRuntime, text: str) -> dict[str, Any]:
     found, body = envelope.read(text)
     options = passport_options(settings, os.environ)
     try:
@@ -91,9 +92,7 @@ async def _show(
     }
 
 
-async def _export(
-    chosen: argparse.Namespace, settings: Settings, runtime: SharedRuntime, _: str
-) -> dict[str, Any]:
+async def _export(chosen: argparse.Namespace, settings: Settings, runtime: SharedRuntime) -> dict[str, Any]:
     path = _new(Path(chosen.file))
     agent = await _agent(settings, runtime)
     days = {} if chosen.days is None else {"expires_in": round(chosen.days * 86_400)}
@@ -122,9 +121,7 @@ async def _export(
     }
 
 
-async def _restore(
-    _: argparse.Namespace, settings: Settings, runtime: SharedRuntime, text: str
-) -> dict[str, Any]:
+async def _restore(settings: Settings, runtime: SharedRuntime, text: str) -> dict[str, Any]:
     is_sealed = envelope.read(text)[0].content.encryption is not None
     restoring = RestoreSession(passport=text, passphrase=_passphrase(is_sealed, twice=False))
     restored = await (await _agent(settings, runtime)).ask(restoring)
@@ -134,15 +131,6 @@ async def _restore(
         "memories": restored.memories,
         "original_tool": restored.original_tool,
     }
-
-
-Action = Callable[[argparse.Namespace, Settings, SharedRuntime, str], Awaitable[dict[str, Any]]]
-_ACTIONS: Final[Mapping[str, Action]] = {
-    "signer": _signer,
-    "show": _show,
-    "export": _export,
-    "restore": _restore,
-}
 
 
 async def _agent(settings: Settings, runtime: SharedRuntime) -> Agent:

@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Final
 
 import msgspec
 
 from greenroom.actors import Agent, SetPreferences
-from greenroom.runtime import Refusal
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
-from greenroom.transports.ops.cli.output import complain, say
+from greenroom.transports.ops.cli.output import say
 from greenroom.transports.ops.cli.support.authentication import acting_principal
-from greenroom.transports.ops.cli.support.error_report import with_flags
 from greenroom.transports.ops.cli.support.open_store import open_store
-
-_INDENT: Final = 2
 
 
 async def preferences(chosen: argparse.Namespace, resolved: Resolved) -> int:
@@ -29,17 +24,14 @@ async def preferences(chosen: argparse.Namespace, resolved: Resolved) -> int:
     request = SetPreferences(
         preferences=_patch(chosen), expected_version=getattr(chosen, "expected_version", None)
     )
-    try:
-        async with open_store(settings) as runtime:
-            principal = await acting_principal(runtime, settings, "greenroom preferences", "memory:write")
-            reply = await Agent(runtime, principal).ask(request)
-    except Refusal as refusal:
-        return complain("preferences", with_flags(refusal.sentence, chosen), exit_codes.FAILED)
+    async with open_store(settings) as runtime:
+        principal = await acting_principal(runtime, settings, "greenroom preferences", "memory:write")
+        reply = await Agent(runtime, principal).ask(request)
     document = json.loads(bytes(reply.preferences))
     if chosen.json:
-        say(json.dumps({"preferences": document, "version": reply.version}, indent=_INDENT))
+        say(json.dumps({"preferences": document, "version": reply.version}, indent=2))
     elif chosen.action == "get":
-        say(json.dumps(document, indent=_INDENT))
+        say(json.dumps(document, indent=2))
     else:
         say(f"the preferences are at version {reply.version}")
     return exit_codes.OK

@@ -63,11 +63,7 @@ async def _unreviewed(agent: Agent, principal: Principal) -> list[MemoryView]:
 
 
 async def _decide(agent: Agent, action: str, memory: MemoryView | None, memory_id: str) -> None:
-    """Accept or forget one memory, and print that.
-
-    Raises:
-        Refusal: It is not unreviewed, or was changed since the list.
-    """
+    """Accept or forget one memory, and print that."""
     if memory is None:
         raise Refusal(
             "MEMORY_NOT_FOUND", f"no memory {memory_id!r} is unreviewed; `greenroom review list` shows those"
@@ -86,7 +82,10 @@ def _show(found: list[MemoryView], *, as_json: bool) -> None:
         return
     for memory in found:
         say(f"{memory.memory_id}  {memory.created_at:%Y-%m-%d %H:%M} UTC  {_source(memory)}")
-        say(f"    {printable(' '.join(_text(memory).split()))}")
+        text = memory.text  # all of it, since a reviewer must see that
+        if memory.withheld:
+            text = f"({memory.size_bytes:,} bytes, too large for a list; `greenroom export` writes it)"
+        say(f"    {printable(' '.join(text.split()))}")
     if not found:
         say("nothing is unreviewed")
 
@@ -101,10 +100,3 @@ def _source(memory: MemoryView) -> str:
         return printable(written if memory.imported else f"by {written or 'unknown'}")
     client, rule = (printable(str(provenance.get(name, "?"))) for name in ("client", "rule"))
     return f"{rule}, from {client}, in {printable(memory.namespace)}"
-
-
-def _text(memory: MemoryView) -> str:
-    """Return the whole text of a memory: a reviewer must see all of it."""
-    if memory.withheld:
-        return f"({memory.size_bytes:,} bytes, too large for a list; `greenroom export` writes it)"
-    return memory.text

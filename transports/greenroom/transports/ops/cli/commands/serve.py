@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple
 
 import trio
 
@@ -69,7 +69,6 @@ from greenroom.transports.ops.cli.support.error_report import (
     leaf_errors,
     log_complaint,
     run_reported,
-    start_json_log,
     start_logging,
 )
 from greenroom.transports.ops.cli.support.listeners import Sockets, open_sockets
@@ -80,7 +79,7 @@ from greenroom.transports.ops.cli.support.open_store import (
     passport_options,
 )
 from greenroom.transports.ops.cli.support.startup_notice import explain_sockets, explain_stdio
-from greenroom.transports.ops.control.server import Linker, serve_control
+from greenroom.transports.ops.control.server import Linker, Served, serve_control
 from greenroom.transports.sockets.stdio.server import refuse_stdio, serve_stdio
 from greenroom.transports.web.rest.browser_sessions import LINK_SECONDS, LINKS, BrowserSessions
 from greenroom.transports.web.rest.link_files import FOLDER, LinkFiles
@@ -90,40 +89,22 @@ _START_US_WHERE_THEY_WORK: Final = frozenset({"codex"})
 """Tools that start their servers in their working folder, and report it in no other way."""
 
 
-class Opened(Protocol):
-    """The purpose of a server that a command starts; `stop` ends the server."""
-
-    def __call__(self, link: Linker, sessions: BrowserSessions, stop: trio.Event) -> Awaitable[None]:
-        """Run until the server ends.
-
-        Args:
-            link: Makes links that log a browser in.
-            sessions: The browsers that have logged in.
-            stop: Ends the server gracefully when set.
-        """
+Opened = Callable[[Linker, BrowserSessions, trio.Event], Awaitable[None]]
+"""What a server is opened for: makes links, sees the browsers, and ends the server by setting the event."""
 
 
 class Purpose(NamedTuple):
-    """What a command serves for.
-
-    Attributes:
-        command: The command.
-        may: As in `open_shared_runtime`.
-        opened: Its purpose; None for `serve`, which prints where clients reach it.
-    """
+    """What a command serves for."""
 
     command: str = "serve"
-    may: Literal["create", "own"] = "create"
-    opened: Opened | None = None
+    may: Literal["create", "own"] = "create"  # as in `open_shared_runtime`
+    opened: Opened | None = None  # its purpose; None for `serve`, which prints where clients reach it
 
 
 def serve(_chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Serve until the end of input or a signal; return the exit code."""
     settings = resolved.settings
-    if settings.log_format == "json":
-        start_json_log(settings.log_level)
-    else:
-        start_logging(settings.log_level)
+    start_logging(settings.log_level, as_json=settings.log_format == "json")
     for name, stream in (("input", sys.stdin), ("output", sys.stdout)):
         if stream is None and _on_stdio(settings):  # the descriptor was closed at the start
             return _complain(settings)(
@@ -195,9 +176,11 @@ async def _serve(
 
         locator = SessionLocator()
         authenticator = authentication.authenticator
-        reach = Reach(tuple(map(os.path.abspath, settings.documents)), own_folders(settings))
-        reach = reach._replace(
-            workspaces=tuple(map(os.path.abspath, settings.workspace)), secrets=settings.read_secrets
+        reach = Reach(
+            tuple(map(os.path.abspath, settings.documents)),
+            own_folders(settings),
+            workspaces=tuple(map(os.path.abspath, settings.workspace)),
+            secrets=settings.read_secrets,
         )
         workspaces = await _open_indexes(stack, nursery, settings, runtime, reach)
         savings = await stack.enter_async_context(
@@ -213,12 +196,18 @@ async def _serve(
         library = None if settings.prompts is None else await open_prompts(str(settings.prompts))
         lists = None if library is None else ListChanges()
         linking = passports._replace(base_url=sockets.base_url())
-        files = _link_files(nursery, settings)
+        files = LinkFiles(settings.secrets / FOLDER, LINK_SECONDS)
+        nursery.start_soon(files.run)
         sessions = BrowserSessions(
             authenticator, authentication.owner(), partial(record_action, runtime), files
         )
 
-        link = _linker(sockets.base_url(), partial(sockets.browser_path, runtime), sessions)
+        def link(*, read_only: bool, terminal: str | None = None) -> str | None:
+            if sockets.base_url() is None:
+                return None
+            token = sessions.make_link(read_only=read_only, terminal=terminal)
+            # Only now is the path needed: a server also starts if the folder's owner does not answer.
+            return f"{sockets.base_url()}{sockets.browser_path(runtime) or ''}{LINKS}{token}"
 
         def agent_for(client_name: str, caller: Caller = authentication.on_stdio) -> Agent:
             principal = authentication.principal(client_name, caller)
@@ -259,8 +248,8 @@ async def _serve(
         observed = ObservedServer(server.meter, runtime, access, savings, stop.is_set)
         _tell_presence(nursery, observed, server, sessions, settings.data)
         drain = Drain(runtime, settings.data)
-        control = partial(serve_control, settings.data, observed, drain, link, files, sessions.new_code)
-        await _start_control(nursery, runtime, drain, control)
+        served = Served(observed, drain, link, files, sessions.new_code)
+        await nursery.start(_control, runtime, drain, partial(serve_control, settings.data, served))
         gc.freeze()  # imported objects stay, so collections need not look at them
         async with server.running(), trio.open_nursery() as serving:
             await sockets.serve(
@@ -303,32 +292,6 @@ async def _open_indexes(
     return await stack.enter_async_context(open_workspaces(runtime))
 
 
-def _link_files(nursery: trio.Nursery, settings: Settings) -> LinkFiles:
-    """Return the redirect files of links; expired ones are removed while the nursery is open."""
-    files = LinkFiles(settings.secrets / FOLDER, LINK_SECONDS)
-    nursery.start_soon(files.run)
-    return files
-
-
-def _linker(base_url: str | None, path: Callable[[], str | None], sessions: BrowserSessions) -> Linker:
-    """Return the function that makes links to the console.
-
-    Args:
-        base_url: The server's URL; None if browsers cannot reach it.
-        path: Returns the secret path of the console, if any. It is called per link, since a server also
-            starts if the folder's owner does not answer.
-        sessions: Makes and checks the links.
-    """
-
-    def link(*, read_only: bool, terminal: str | None = None) -> str | None:
-        if base_url is None:
-            return None
-        token = sessions.make_link(read_only=read_only, terminal=terminal)
-        return f"{base_url}{path() or ''}{LINKS}{token}"
-
-    return link
-
-
 def _tell_where(resolved: Resolved, sockets: Sockets, *, needs_key: bool) -> None:
     # Programs parse these lines for the ports, so the format is stable.
     for _, url in sockets.urls():
@@ -345,25 +308,25 @@ _REFUSAL_SECONDS: Final = 5.0
 """Seconds for a client on standard input to send its first request, if it only gets a refusal."""
 
 
-async def _start_control(
-    nursery: trio.Nursery, runtime: SharedRuntime, drain: Drain, control: Callable[..., Awaitable[None]]
+async def _control(
+    runtime: SharedRuntime,
+    drain: Drain,
+    served: Callable[..., Awaitable[None]],
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve the control socket and drain the spool while this process owns the folder."""
-    if runtime.role == "owner":
-        nursery.start_soon(drain.run)
-        await nursery.start(control)
-    else:
-        nursery.start_soon(_control_when_owner, runtime, drain, control)
+    """Serve the control socket and drain the spool while this process owns the folder.
 
-
-async def _control_when_owner(
-    runtime: SharedRuntime, drain: Drain, control: Callable[..., Awaitable[None]]
-) -> None:
-    """Serve the control socket and drain the spool once this process owns the folder."""
-    await runtime.wait_until_owner()
+    Of an owner it has started once the socket is ready, else at once.
+    """
+    if is_attached := runtime.role != "owner":
+        task_status.started()
+        await runtime.wait_until_owner()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(drain.run)
-        await control()
+        await nursery.start(served)
+        if not is_attached:
+            task_status.started()
 
 
 def _tell_presence(

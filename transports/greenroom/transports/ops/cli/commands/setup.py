@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from pathlib import Path
 
 import msgspec
@@ -13,20 +14,26 @@ from greenroom.transports.base.config.load import Resolved
 from greenroom.transports.clients.setup.change import (
     Record,
     SetupError,
-    entry_before,
+    find_entry,
     put_in,
     render_masked,
     take_out,
 )
 from greenroom.transports.clients.setup.files import check_below, keep_record, read, record_of, replace
-from greenroom.transports.clients.setup.own_command import put_by_client, remove_by_client
-from greenroom.transports.clients.setup.programs import try_start
+from greenroom.transports.clients.setup.plugin import MANIFEST, PLUGIN, is_plugin, plugin_files
+from greenroom.transports.clients.setup.programs import put_by_client, remove_by_client, try_start
 from greenroom.transports.clients.table import BY_HAND, CLIENTS, SERVER, Client
 from greenroom.transports.ops.cli.commands.setup_check import check
-from greenroom.transports.ops.cli.commands.setup_hooks import hooks_record, set_up_hooks, take_back_hooks
-from greenroom.transports.ops.cli.commands.setup_plugin import write_plugin
+from greenroom.transports.ops.cli.commands.setup_hooks import (
+    hooks_record,
+    is_agreed,
+    own_hook_entries,
+    set_up_hooks,
+    show_change,
+    take_back_hooks,
+)
 from greenroom.transports.ops.cli.output import complain, remark, say
-from greenroom.transports.ops.cli.support.client_files import is_agreed, show_change, start_command
+from greenroom.transports.ops.cli.support.startup_notice import start_command
 from greenroom.transports.ops.cli.support.terminal import printable
 
 
@@ -36,7 +43,7 @@ async def setup(chosen: argparse.Namespace, resolved: Resolved) -> int:
     if unfit is not None:
         return complain("setup", unfit, exit_codes.USAGE)
     if chosen.plugin:
-        return write_plugin(chosen, resolved)
+        return _write_plugin(chosen, resolved)
     names = list(dict.fromkeys(chosen.clients)) or _find_clients(every=chosen.check, recorded=chosen.undo)
     if not names:
         known = f"no client is found here; name the one to set up: {_known_names()}"
@@ -162,7 +169,7 @@ async def _take(name: str, client: Client, text: str | None, without: str | None
     path, program = client.path(), client.program()
     if record.by_client and program is not None:
         try:
-            await remove_by_client(client, program, entry_before(client, record))
+            await remove_by_client(client, program, find_entry(client, record.original))
         except SetupError as error:
             remark(f"greenroom setup: {name}: {printable(str(error))}; its file is edited instead")
             text = read(path)
@@ -182,3 +189,36 @@ def _show(
         render_masked(client, before, ours=ours_before),
         render_masked(client, after, ours=ours_after),
     )
+
+
+def _write_plugin(chosen: argparse.Namespace, resolved: Resolved) -> int:
+    """Write the plugin into a new or empty folder, or over an earlier plugin."""
+    name, folder = "claude-code", Path(chosen.plugin).absolute()
+    files = plugin_files(
+        CLIENTS[name].entry(*start_command(name, resolved)), own_hook_entries(name, resolved)
+    )
+    try:
+        _check_free(folder)
+        for path, text in files.items():
+            if chosen.only_print:
+                say(f"--- {printable(str(folder / path))}\n{text}")
+            else:
+                replace(folder / path, read(folder / path), text)
+    except SetupError as error:
+        return complain("setup", printable(str(error)), exit_codes.FAILED)
+    if not chosen.only_print:
+        shown = printable(shlex.quote(str(folder)))
+        say(f"plugin: {len(files)} files are in {printable(str(folder))}")
+        say(f"plugin: now `claude plugin marketplace add {shown}`, `claude plugin install {PLUGIN}`")
+        if record_of(CLIENTS[name].path()) or hooks_record(name):
+            say(f"plugin: and `greenroom setup --undo {name}` first, or all is there twice")
+    return exit_codes.OK
+
+
+def _check_free(folder: Path) -> None:
+    try:
+        is_free = not folder.exists() or not any(folder.iterdir()) or is_plugin(read(folder / MANIFEST))
+    except OSError as error:
+        raise SetupError(f"{folder} cannot be used: {error.strerror}") from None
+    if not is_free:
+        raise SetupError(f"{folder} holds something else than the plugin; name a new folder")

@@ -20,43 +20,34 @@ from greenroom.transports.clients.table import BY_HAND, CLIENTS
 from greenroom.transports.ops.cli.commands.setup_hooks import hooks_state
 from greenroom.transports.ops.cli.output import complain, remark, say, say_json
 from greenroom.transports.ops.cli.support.audit_record import operator
-from greenroom.transports.ops.cli.support.client_files import start_command
 from greenroom.transports.ops.cli.support.error_report import leaf_errors
 from greenroom.transports.ops.cli.support.open_store import open_store
+from greenroom.transports.ops.cli.support.startup_notice import start_command
 from greenroom.transports.ops.cli.support.terminal import printable
 
 
 class Checked(msgspec.Struct, kw_only=True):
-    """The state of a client.
+    """The state of a client."""
 
-    Attributes:
-        client: Its name in `greenroom setup`.
-        file: Its file of servers.
-        found: Whether it seems to be installed.
-        configured: Whether Greenroom is among its servers.
-        version: Its own version; None if it cannot be found quickly.
-        server: The version of Greenroom that its entry starts; None if it was not or could not be started.
-        tools: The number of that server's tools.
-        hooks: The state of its hooks; None without hooks.
-        last_seen: The time of its agent's last action in the folder; None without a record.
-        wrong: Its problems, one sentence each.
-    """
-
-    client: str
+    client: str  # its name in `greenroom setup`
     file: str
-    found: bool
-    configured: bool = False
-    version: str | None = None
+    found: bool  # whether it seems to be installed
+    configured: bool = False  # whether Greenroom is among its servers
+    version: str | None = None  # its own version; None if it cannot be found quickly
+    # The version of Greenroom that its entry starts; None if it was not or could not be started.
     server: str | None = None
-    tools: int | None = None
-    hooks: str | None = None
+    tools: int | None = None  # the number of that server's tools
+    hooks: str | None = None  # the state of its hooks; None without hooks
+    # The time of its agent's last action in the folder; None without a record.
     last_seen: datetime | None = None
-    wrong: list[str] = msgspec.field(default_factory=list)
+    wrong: list[str] = msgspec.field(default_factory=list)  # its problems, one sentence each
 
 
 async def check(names: Sequence[str], resolved: Resolved, *, as_json: bool) -> int:
     """Print the state of each client; the exit code says whether there are problems."""
-    found = [await _checked(name, resolved) for name in names if name not in BY_HAND]
+    found = [inspect_client(name, resolved) for name in names if name not in BY_HAND]
+    for each in found:
+        await try_out(each, resolved)
     await _ask_versions(found)
     await _ask_audit_log(found, resolved)
     if as_json:
@@ -68,12 +59,6 @@ async def check(names: Sequence[str], resolved: Resolved, *, as_json: bool) -> i
         for each in found:
             _show(each)
     return exit_codes.FAILED if any(each.wrong for each in found) else exit_codes.OK
-
-
-async def _checked(name: str, resolved: Resolved) -> Checked:
-    result = inspect_client(name, resolved)
-    await try_out(result, resolved)
-    return result
 
 
 def inspect_client(name: str, resolved: Resolved) -> Checked:

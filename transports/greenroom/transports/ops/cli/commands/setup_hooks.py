@@ -1,9 +1,14 @@
-"""`greenroom setup --hooks`: the hooks in a client's own file."""
+"""The hooks in a client's own file, and the consent to changes of such files."""
 
 from __future__ import annotations
 
 import argparse
+import difflib
+import sys
+from pathlib import Path
 from typing import Any, Final
+
+import trio
 
 from greenroom.transports.base.config.load import Resolved
 from greenroom.transports.clients.setup.change import Record, SetupError
@@ -20,9 +25,8 @@ from greenroom.transports.clients.setup.hook_files import (
     untrusted_events,
 )
 from greenroom.transports.clients.table import HOOK_CLIENTS
-from greenroom.transports.ops.cli.output import say
-from greenroom.transports.ops.cli.support.client_files import is_agreed, owner_options, show_change
-from greenroom.transports.ops.cli.support.startup_notice import program
+from greenroom.transports.ops.cli.output import remark, say
+from greenroom.transports.ops.cli.support.startup_notice import owner_options, program
 from greenroom.transports.ops.cli.support.terminal import printable
 
 _PART: Final = "hooks"
@@ -69,11 +73,7 @@ async def take_back_hooks(name: str, chosen: argparse.Namespace) -> None:
 
 
 def hooks_state(name: str, resolved: Resolved) -> tuple[str | None, list[str]]:
-    """Return the state of a client's hooks and their problems; None without hooks.
-
-    Raises:
-        SetupError: The file cannot be read.
-    """
+    """Return the state of a client's hooks and their problems; None without hooks."""
     if name not in HOOK_CLIENTS:
         return None, []
     text, entries = read(hooks_path(name)), own_hook_entries(name, resolved)
@@ -122,3 +122,22 @@ def own_hook_entries(name: str, resolved: Resolved) -> dict[str, Any]:
     """Return the hooks that run this program, for each event of a client."""
     command, before = program()
     return hook_entries(name, [command, *before], owner_options(resolved))
+
+
+def show_change(path: Path, before: str, after: str) -> None:
+    """Print the difference of a file's texts, which have no secrets."""
+    name = str(path)
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), name, name, n=2, lineterm="")
+    for line in lines:
+        say(printable(line.replace("\t", "    ")))
+
+
+async def is_agreed(name: str, chosen: argparse.Namespace) -> bool:
+    """Ask the user at the terminal, if there is one."""
+    if chosen.yes:
+        return True
+    if sys.stdin is None or not sys.stdin.isatty():
+        return False
+    remark(f"greenroom setup: {name}: write this? [y/N]")
+    typed: str = await trio.to_thread.run_sync(sys.stdin.readline)
+    return typed.strip().lower() in {"y", "yes"}

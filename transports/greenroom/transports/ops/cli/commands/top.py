@@ -38,10 +38,6 @@ _HISTORY: Final = 60  # samples in the row of bars
 _PATIENCE: Final = 5.0  # seconds to wait for one sample
 
 
-class _NoServerError(Exception):
-    """No server answers now; the message says why."""
-
-
 def top(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Show the figures until Ctrl-C or q, or once; return the exit code."""
     over = _end_on_signals()
@@ -61,9 +57,8 @@ def top(chosen: argparse.Namespace, resolved: Resolved) -> int:
 def _end_on_signals() -> Event:
     """Turn signals into KeyboardInterrupt, so that the terminal is restored.
 
-    Returns:
-        An event that the first signal sets. Python drops exceptions of a handler that runs while a generator
-        or an object is finalized, and drawing finalizes many.
+    The first signal also sets the returned event: Python drops exceptions of a handler that runs while a
+    generator or an object is finalized, and drawing finalizes many.
     """
     over = Event()
 
@@ -83,31 +78,30 @@ def samples(
     """Yield a sample each `interval` seconds until `over`, or a sentence without one."""
     while not over.is_set():
         begun = time.monotonic()
-        try:
-            yield _sample(folder)
-        except _NoServerError as error:
-            yield f"{error}; waiting for one that answers"
+        now = _sample(folder)
+        yield f"{now}; waiting for one that answers" if isinstance(now, str) else now
         wait(max(0.0, begun + interval - time.monotonic()))
 
 
-def _sample(folder: Path) -> Sample:
+def _sample(folder: Path) -> Sample | str:
+    """Return a sample, or a sentence why there is none now."""
     try:
         answer = call(folder, Stats(often=True), patience=_PATIENCE)
     except NoOwnerError:
-        raise _NoServerError(f"no server uses {folder}") from None
+        return f"no server uses {folder}"
     except ControlSocketError as error:
-        raise _NoServerError(str(error)) from None
+        return str(error)
     return Sample(time.monotonic(), json.loads(answer))
 
 
 def _once(folder: Path, interval: float, *, as_json: bool) -> int:
     """Take two samples, which rates need, and print one frame."""
-    try:
-        before = _sample(folder)
+    before = now = _sample(folder)
+    if isinstance(before, Sample):
         time.sleep(interval)
         now = _sample(folder)
-    except _NoServerError as error:
-        return complain("top", str(error), exit_codes.FAILED)
+    if isinstance(before, str) or isinstance(now, str):
+        return complain("top", str(now), exit_codes.FAILED)
     say(_as_json(now, before) if as_json else top_screen.plain(top_screen.groups(now, before)))
     return exit_codes.OK
 

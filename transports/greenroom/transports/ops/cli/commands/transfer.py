@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing, suppress
 from hashlib import sha256
 from pathlib import Path
@@ -33,8 +33,7 @@ from greenroom.transports.ops.cli.support.authentication import acting_principal
 from greenroom.transports.ops.cli.support.error_report import with_flags
 from greenroom.transports.ops.cli.support.identity import principal_of
 from greenroom.transports.ops.cli.support.open_store import embedder_choice, open_for_dry_run, open_store
-from greenroom.transports.ops.cli.support.progress_bar import ProgressDisplay, show_progress
-from greenroom.transports.ops.cli.support.terminal import printable
+from greenroom.transports.ops.cli.support.terminal import printable, show_progress
 
 TO_STANDARD_OUTPUT: Final = "-"
 
@@ -200,7 +199,7 @@ async def _write(
                 runtime,
                 principal,
                 chosen.namespace,
-                progress=_export_progress(shows),
+                progress=lambda memories, roots, of: shows(_memories(memories), roots, of),
                 unwritten=unwritten,
                 damage=damage,
             )
@@ -217,10 +216,3 @@ async def _write(
         if part is not None:
             sync_descriptor(file.fileno())
     return count, size + len(piece), digest.hexdigest(), unwritten
-
-
-def _export_progress(shows: ProgressDisplay) -> Callable[[int, int, int], None]:
-    def show(memories: int, roots: int, of: int) -> None:
-        shows(_memories(memories), roots, of)
-
-    return show

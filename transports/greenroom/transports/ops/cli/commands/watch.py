@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Union
 
 import trio
 
@@ -25,12 +25,22 @@ from greenroom.transports.base.config.load import Resolved
 from greenroom.transports.base.config.parsers import name
 from greenroom.transports.base.config.settings import Settings
 from greenroom.transports.base.errors import InvalidValueError
-from greenroom.transports.ops.cli.commands.watch_source import SCHEME, SessionSource, WatchError
+from greenroom.transports.ops.cli.commands.watch_folder import (
+    SCHEME,
+    FolderSource,
+    WatchError,
+    open_folder_source,
+)
 from greenroom.transports.ops.cli.output import complain, remark, say
 from greenroom.transports.ops.cli.support.error_report import run_until_signal
 from greenroom.transports.ops.cli.support.terminal import paint, printable, shows_colours
 
+if TYPE_CHECKING:
+    from greenroom.transports.ops.cli.commands.watch_socket import SocketSource
+
 Message = dict[str, Any]
+_Source = Union[FolderSource, "SocketSource"]
+_Place = AbstractAsyncContextManager[_Source]
 
 _SENDERS: Final = ("green", "cyan", "blue", "magenta", "yellow")
 _VISIBILITIES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -44,46 +54,36 @@ _ENDED: Final = frozenset({"terminated", "archived"})
 
 def watch(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Print the session's messages until it ends, or until Ctrl-C; return the exit code."""
-    _start_logging(resolved.settings.log_level)
+    # Problems of the connection go to standard error, without a log's prefix.
+    logging.basicConfig(stream=sys.stderr, level="WARNING", format="greenroom watch: %(message)s")
+    logging.getLogger("greenroom").setLevel(resolved.settings.log_level.upper())
     try:
         session_id = name(128)(chosen.session.removeprefix(SCHEME))
     except InvalidValueError as error:
         return complain("watch", f"the session is {chosen.session!r}, but {error}", exit_codes.USAGE)
     place = _place(session_id, chosen.url, resolved.settings)
-    line = _style(as_json=chosen.json, colours=shows_colours(sys.stdout))
+    line: Callable[[Message], str] = coloured if shows_colours(sys.stdout) else plain
+    if chosen.json:
+        line = json.dumps
     follow = partial(_follow, _Session(session_id), place, line)
     return run_until_signal("watch", follow, exit_codes.OK)
 
 
-def _place(
-    session_id: str, url: str | None, settings: Settings
-) -> AbstractAsyncContextManager[SessionSource]:
+def _place(session_id: str, url: str | None, settings: Settings) -> _Place:
     """Return the source of the session."""
     if url is None:
-        from greenroom.transports.ops.cli.commands.watch_folder import open_folder_source  # noqa: PLC0415 - only one is needed
-
         return open_folder_source(session_id, settings)
     from greenroom.transports.ops.cli.commands.watch_socket import open_socket_source  # noqa: PLC0415 - the SDK takes a second
 
     return open_socket_source(session_id, url, settings)
 
 
-def _start_logging(level: str) -> None:
-    """Log connection problems to standard error, without a log's prefix."""
-    logging.basicConfig(stream=sys.stderr, level="WARNING", format="greenroom watch: %(message)s")
-    logging.getLogger("greenroom").setLevel(level.upper())
-
-
 @dataclass
 class _Session:
-    """The state of the session.
-
-    Attributes:
-        id: Its id.
-        last: The id of the last printed message; 0 before the first one, None before the first read.
-    """
+    """The state of the session."""
 
     id: str
+    # The id of the last printed message; 0 before the first one, None before the first read.
     last: int | None = None
 
     @property
@@ -94,7 +94,7 @@ class _Session:
 
 async def _follow(
     session: _Session,
-    place: AbstractAsyncContextManager[SessionSource],
+    place: _Place,
     line: Callable[[Message], str],
 ) -> int:
     try:
@@ -109,7 +109,7 @@ async def _follow(
         return complain("watch", str(error), exit_codes.USAGE)
 
 
-async def _print_all(seen: SessionSource, session: _Session, line: Callable[[Message], str]) -> int:
+async def _print_all(seen: _Source, session: _Session, line: Callable[[Message], str]) -> int:
     while True:
         async with seen.changes() as next_change:
             while True:
@@ -117,7 +117,8 @@ async def _print_all(seen: SessionSource, session: _Session, line: Callable[[Mes
                 if session.last is None:
                     _introduce(session, read)
                 async for message in _new_messages(seen, session, read):
-                    if not await _say(line(message)):
+                    # In a thread: a paused reader must not keep this process from answering pings.
+                    if not await trio.to_thread.run_sync(say, line(message), abandon_on_cancel=True):
                         return exit_codes.OK
                 status = read["session"]["status"]
                 if status in _ENDED:
@@ -134,9 +135,7 @@ def _introduce(session: _Session, read: dict[str, Any]) -> None:
     remark(f"greenroom watch: {session.uri} {printable(about['purpose'])!r} is {about['status']}; {which}")
 
 
-async def _new_messages(
-    seen: SessionSource, session: _Session, read: dict[str, Any]
-) -> AsyncIterator[Message]:
+async def _new_messages(seen: _Source, session: _Session, read: dict[str, Any]) -> AsyncIterator[Message]:
     """Yield the messages after the last one, oldest first, and update the state."""
     newest: list[Message] = read["messages"]
     if session.last is not None and read["has_more"] and newest[0]["message_id"] > session.last:
@@ -152,11 +151,6 @@ async def _new_messages(
             session.last = message["message_id"]
             yield message
     session.last = session.last or 0
-
-
-async def _say(text: str) -> bool:
-    # In a thread: a paused reader must not keep this process from answering pings.
-    return await trio.to_thread.run_sync(say, text, abandon_on_cancel=True)
 
 
 def plain(message: Message) -> str:
@@ -176,21 +170,11 @@ def coloured(message: Message) -> str:
     sender, visibility = printable(message["sender"]), printable(message["visibility"])
     colour = _SENDERS[zlib.crc32(sender.encode(errors="replace")) % len(_SENDERS)]
     first, *others = message["content"].split("\n")
+    at = dt.datetime.fromisoformat(message["timestamp"]).astimezone()
     head = [
-        paint(_local(message["timestamp"]), "dim"),
+        paint(f"{at:%Y-%m-%d %H:%M:%S}", "dim"),
         paint(f"{sender:<12}", "bold", colour),
         paint(f"{visibility:<10}", *_VISIBILITIES.get(message["visibility"], ())),
         printable(first),
     ]
     return "\n".join(["  ".join(head), *(paint(_MARGIN, "dim") + printable(other) for other in others)])
-
-
-def _style(*, as_json: bool, colours: bool) -> Callable[[Message], str]:
-    """Return the function that renders messages."""
-    if as_json:
-        return json.dumps
-    return coloured if colours else plain
-
-
-def _local(timestamp: str) -> str:
-    return dt.datetime.fromisoformat(timestamp).astimezone().strftime("%Y-%m-%d %H:%M:%S")

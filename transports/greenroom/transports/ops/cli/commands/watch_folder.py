@@ -1,6 +1,7 @@
 """The source of `greenroom watch` on a folder, attached to the server that owns it.
 
-It never owns the folder: when the server ends, it waits for the next one.
+It never owns the folder: when the server ends, it waits for the next one. The methods of both sources raise
+`WatchError`.
 """
 
 from __future__ import annotations
@@ -16,27 +17,26 @@ from greenroom.actors import Agent, GetMessages, ReadResource
 from greenroom.actors.core.auth.scopes import SESSIONS
 from greenroom.runtime import Message, OverloadedError, Refusal, StoreIdleError
 from greenroom.transports.base.config.settings import Settings
-from greenroom.transports.ops.cli.commands.watch_source import SCHEME, WatchError
 from greenroom.transports.ops.cli.support.authentication import acting_principal
 from greenroom.transports.ops.cli.support.open_store import open_store
 
 R = TypeVar("R")
+SCHEME: Final = "session://"
 _NAME: Final = "greenroom-watch"
 _PAGE: Final = 100  # messages per request if there are many new ones
 
 
-@asynccontextmanager
-async def open_folder_source(session_id: str, settings: Settings) -> AsyncIterator[_FolderSource]:
-    """Attach to the server of the folder, and return the session there.
+class WatchError(Exception):
+    """The session cannot be followed; the message says why."""
 
-    Raises:
-        WatchError: there is no server.
-        GreenroomError: as `open_greenroom`.
-    """
+
+@asynccontextmanager
+async def open_folder_source(session_id: str, settings: Settings) -> AsyncIterator[FolderSource]:
+    """Attach to the server of the folder, and return the session there."""
     try:
         async with open_store(settings, may="attach") as runtime:
             principal = await acting_principal(runtime, settings, "greenroom watch", SESSIONS, agent=_NAME)
-            yield _FolderSource(Agent(runtime, principal, client=_NAME), session_id)
+            yield FolderSource(Agent(runtime, principal, client=_NAME), session_id)
     except StoreIdleError:
         raise WatchError(
             f"no server uses {settings.data}; start one, or name another folder with --data or a server "
@@ -44,22 +44,24 @@ async def open_folder_source(session_id: str, settings: Settings) -> AsyncIterat
         ) from None
 
 
-class _FolderSource:
+class FolderSource:
+    """A session in the folder."""
+
     def __init__(self, agent: Agent, session_id: str) -> None:
         self._agent = agent
         self._session_id = session_id
 
     async def read(self) -> dict[str, Any]:
-        """Return the resource."""
+        """Return the resource: the session with its newest messages."""
         return await self._ask(ReadResource(uri=SCHEME + self._session_id))
 
     async def page(self, after: int) -> dict[str, Any]:
-        """Return messages after one."""
+        """Return messages after one, oldest first."""
         return await self._ask(GetMessages(session_id=self._session_id, since_id=after, limit=_PAGE))
 
     @asynccontextmanager
     async def changes(self) -> AsyncIterator[Callable[[], Awaitable[bool]]]:
-        """Return a block in which changes can be awaited; a takeover counts as a change."""
+        """Return a block in which to await the next change; a takeover counts as one."""
         with self._agent.subscriber() as changes:
             changes.add(SCHEME + self._session_id)
 

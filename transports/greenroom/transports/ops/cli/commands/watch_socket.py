@@ -17,7 +17,7 @@ from mcp.client.subscriptions import SubscriptionLost
 from mcp_types import Implementation, TextContent, TextResourceContents
 
 from greenroom.transports.base.config.settings import API_KEY_VARIABLE, Settings
-from greenroom.transports.ops.cli.commands.watch_source import SCHEME, WatchError
+from greenroom.transports.ops.cli.commands.watch_folder import SCHEME, WatchError
 from greenroom.transports.ops.cli.support.terminal import printable
 from greenroom.transports.sockets.websocket.client import WebSocketRefusedError, websocket_client
 
@@ -25,13 +25,8 @@ _PAGE: Final = 100  # messages per request if there are many new ones
 
 
 @asynccontextmanager
-async def open_socket_source(session_id: str, url: str, settings: Settings) -> AsyncIterator[_SocketSource]:
-    """Connect to a server, and return the session there.
-
-    Raises:
-        ValueError: the URL is invalid.
-        WatchError: there is no server, or it refuses the connection.
-    """
+async def open_socket_source(session_id: str, url: str, settings: Settings) -> AsyncIterator[SocketSource]:
+    """Connect to a server, and return the session there."""
     us = Implementation(name="greenroom-watch", version=version("greenroom"))
     key = (os.environ.get(API_KEY_VARIABLE) or "").strip()
     transport = websocket_client(
@@ -48,10 +43,12 @@ async def open_socket_source(session_id: str, url: str, settings: Settings) -> A
             raise WatchError(f"{url} refuses the connection: {printable(str(error))}") from None
         except OSError as error:
             raise WatchError(f"no server was reached at {url}: {error}") from None
-        yield _SocketSource(client, session_id)
+        yield SocketSource(client, session_id)
 
 
-class _SocketSource:
+class SocketSource:
+    """A session at a server; the methods do what those of `FolderSource` do."""
+
     def __init__(self, client: Client, session_id: str) -> None:
         self._client = client
         self._session_id = session_id
@@ -84,7 +81,7 @@ class _SocketSource:
 
     @asynccontextmanager
     async def changes(self) -> AsyncIterator[Callable[[], Awaitable[bool]]]:
-        """Return a block in which changes can be awaited; the server may close the stream."""
+        """Return a block in which to await the next change; False requires a new block."""
         with self._translate_errors():
             async with self._client.listen(resource_subscriptions=[self._uri]) as changes:
 

@@ -21,7 +21,6 @@ from greenroom.transports.ops.cli.doctor.facts import Facts
 from greenroom.transports.ops.cli.doctor.finding import Finding, error, ok, refused, warning
 from greenroom.transports.ops.cli.support.open_store import embedder_choice, encryption
 
-_TOPIC: Final = "embedder"
 _SERVING: Final = serving_key("")
 _MOST_SPACES: Final = 100
 _REMEDY: Final = "mend what this names, or choose another one with --embedder"
@@ -37,11 +36,11 @@ async def check(facts: Facts) -> list[Finding]:
         choice, reason = await trio.to_thread.run_sync(partial(resolve_auto, wanted, looks_inside=True))
         await trio.to_thread.run_sync(check_choice, choice)
     except EmbedderError as failure:
-        return [refused(_TOPIC, failure, _REMEDY)]
+        return [refused(failure, _REMEDY)]
     except ValueError as failure:
-        return [error(_TOPIC, str(failure), _REMEDY, exit_codes.USAGE)]
+        return [error(str(failure), _REMEDY, exit_codes.USAGE)]
     if choice.kind == "none":
-        return [ok(_TOPIC, "none is chosen, so searches go by words alone")]
+        return [ok("none is chosen, so searches go by words alone")]
     found = [await _loaded(choice, f"{choice}, for {reason}" if wanted.kind == "auto" else str(choice))]
     if facts.head is not None and facts.owner is None:
         found += await trio.to_thread.run_sync(lambda: list(_stored(facts, choice)))
@@ -51,14 +50,14 @@ async def check(facts: Facts) -> list[Finding]:
 async def _loaded(choice: EmbedderChoice, name: str) -> Finding:
     """Load an embedder; one that runs foreign code or is slow is only checked."""
     if choice.kind not in _LOADED:
-        return ok(_TOPIC, f"it will be {name}; it was not loaded, but its parts are there")
+        return ok(f"it will be {name}; it was not loaded, but its parts are there")
     try:
         embedder = await load(choice)
     except EmbedderError as failure:
         sentence = f"it will be {name}, which is not available now, so searches go by words alone: {failure}"
-        return warning(_TOPIC, sentence, _REMEDY)
+        return warning(sentence, _REMEDY)
     await embedder.aclose()
-    return ok(_TOPIC, f"it will be {name}; it was loaded")
+    return ok(f"it will be {name}; it was loaded")
 
 
 def _of_owner(facts: Facts) -> Iterator[Finding]:
@@ -66,15 +65,14 @@ def _of_owner(facts: Facts) -> Iterator[Finding]:
     figures = (facts.figures or {}).get("embedding") or {}
     name = figures.get("embedder")
     if part.status in {"ok", "off"}:
-        yield ok(_TOPIC, f"the server uses {name}: {part.cause}")
+        yield ok(f"the server uses {name}: {part.cause}")
     else:
-        yield warning(_TOPIC, f"the server uses {name}: {part.cause}", "see what --embedder names")
+        yield warning(f"the server uses {name}: {part.cause}", "see what --embedder names")
     if older := figures.get("older_spaces"):
         waiting = figures.get("texts_waiting", 0)
         yield ok(
-            _TOPIC,
             f"vectors of an earlier embedder ({', '.join(older)}) are being replaced, about {waiting:,} are "
-            "left; until then searches use both",
+            "left; until then searches use both"
         )
 
 
@@ -91,7 +89,6 @@ def _stored(facts: Facts, choice: EmbedderChoice) -> Iterator[Finding]:
     others = [space for space in used if not _is_made_by(space, makers.get(space.encode()), own)]
     if others:
         yield warning(
-            _TOPIC,
             f"the store has vectors of another embedder ({', '.join(map(str, others))}), which a server with "
             f"{choice} replaces over time",
             "let it do so, or choose the earlier one with --embedder or `greenroom embedder install`",

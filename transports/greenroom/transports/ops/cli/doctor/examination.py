@@ -13,31 +13,22 @@ import trio
 from greenroom.runtime import GreenroomError
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
-from greenroom.transports.ops.cli.doctor import (
-    audit,
-    embedder,
-    folder,
-    locks,
-    machine,
-    permissions,
-    program,
-    store,
-)
+from greenroom.transports.ops.cli.doctor import embedder, folder, machine, program, store
 from greenroom.transports.ops.cli.doctor.facts import Facts, Mounts, Place, gather
-from greenroom.transports.ops.cli.doctor.finding import Finding, error, refused
+from greenroom.transports.ops.cli.doctor.finding import Finding, error, refused, under
 
 Check = Callable[[Facts], Iterable[Finding] | Awaitable[Iterable[Finding]]]
 
 CHECKS: Final[Mapping[str, Check]] = {
     "versions": program.check_versions,
     "folder": folder.check,
-    "locks": locks.check,
+    "locks": folder.check_locks,
     "records": store.check_records,
     "server": program.check_server,
     "settings": program.check_settings,
-    "permissions": permissions.check,
+    "permissions": folder.check_permissions,
     "encryption": store.check_encryption,
-    "audit": audit.check,
+    "audit": store.check_audit,
     "embedder": embedder.check,
     "disk": machine.check_disk,
     "clock": machine.check_clock,
@@ -70,16 +61,7 @@ async def examine(
     patience: float = 5.0,
     now: Callable[[], float] = time.time,
 ) -> list[Finding]:
-    """Run all checks; return their findings by topic, in the order of the checks.
-
-    Args:
-        resolved: The settings in force.
-        environment: The environment's variables.
-        checks: The checks by topic.
-        mounts: Returns the file systems.
-        patience: Seconds to wait for each sign of the owner.
-        now: Returns the time in seconds since 1970 UTC.
-    """
+    """Run all checks; return their findings by topic, in the order of the checks."""
     hung = Place(path=resolved.settings.data, kind="closed", trouble=_NOTHING)
     facts = Facts(resolved=resolved, environment=environment, now=now(), place=hung, patience=patience)
     with trio.move_on_after(SECONDS):
@@ -88,7 +70,7 @@ async def examine(
     limiter = trio.CapacityLimiter(len(checks))
 
     async def run(topic: str, check: Check) -> None:
-        found[topic] = await _checked(topic, check, facts, limiter)
+        found[topic] = under(topic, await _checked(topic, check, facts, limiter))
 
     async with trio.open_nursery() as nursery:
         for topic, check in checks.items():
@@ -110,13 +92,13 @@ async def _checked(topic: str, check: Check, facts: Facts, limiter: trio.Capacit
         except OSError as failure:
             place = f"{failure.filename}: " if failure.filename else ""
             sentence = f"this could not be checked ({place}{failure.strerror or failure})"
-            return [error(topic, sentence, "give this user the right to read it", exit_codes.NO_ACCESS)]
+            return [error(sentence, "give this user the right to read it")]
         except GreenroomError as failure:  # for example a part of the store is damaged
-            return [refused(topic, failure, "see what is damaged: greenroom verify")]
+            return [refused(failure, "see what is damaged: greenroom verify")]
         except Exception as failure:
             logger.debug("the check of %s failed", topic, exc_info=True)
             sentence = f"the check itself failed ({type(failure).__name__}: {failure})"
-            return [error(topic, sentence, "report this as a fault of Greenroom", exit_codes.INTERNAL)]
+            return [error(sentence, "report this as a fault of Greenroom", exit_codes.INTERNAL)]
     sentence = f"this could not be checked within {SECONDS:g} s; {_HUNG}"
     remedy = "see whether `ls` of the folders that `greenroom config` names hangs, too"
-    return [error(topic, sentence, remedy, exit_codes.NO_ACCESS)]
+    return [error(sentence, remedy)]

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -38,58 +38,35 @@ Mounts = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """The state of the store's folder.
-
-    Attributes:
-        path: Its real path.
-        kind: ``missing``; ``no folder`` but another file; ``closed`` to this user; ``empty``; ``foreign``:
-            with other files; ``no store``: with only a lock file; or ``store``.
-        mount: The mount point of its file system.
-        file_system: The kernel's name of the file system's type.
-        file_bytes: The size of the store's file.
-        modified: The time of the file's last change, in seconds since 1970 UTC.
-        trouble: The reason if it is closed.
-    """
+    """The state of the store's folder."""
 
     path: Path
+    # ``missing``; ``no folder`` but another file; ``closed`` to this user; ``empty``; ``foreign``: with other
+    # files; ``no store``: with only a lock file; or ``store``.
     kind: PlaceKind
-    mount: str = ""
-    file_system: str = ""
+    mount: str = ""  # the mount point of its file system
+    file_system: str = ""  # the kernel's name of the file system's type
     file_bytes: int = 0
-    modified: float = 0.0
+    modified: float = 0.0  # the time of the file's last change, in seconds since 1970 UTC
     trouble: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """The facts for all checks.
-
-    Attributes:
-        resolved: The settings in force.
-        environment: The environment's variables.
-        now: The time in seconds since 1970 UTC.
-        place: The folder.
-        patience: Seconds to wait for each sign of the owner.
-        lock: The state of the lock file; None without one.
-        lock_trouble: The reason if it cannot be read.
-        figures: The owner's figures as in `greenroom stats --json`; None without a reply.
-        owner_trouble: The reason if an owner did not reply; empty if it does not listen.
-        head: The head of the store; None if it was not read.
-        head_trouble: The reason if it cannot be read.
-        parts: The health of the owner's parts, by name.
-    """
+    """The facts for all checks."""
 
     resolved: Resolved
     environment: Mapping[str, str]
-    now: float
+    now: float  # the time in seconds since 1970 UTC
     place: Place
-    patience: float
-    lock: LockState | None = None
-    lock_trouble: str = ""
+    patience: float  # seconds to wait for each sign of the owner
+    lock: LockState | None = None  # the state of the lock file; None without one
+    lock_trouble: str = ""  # the reason if it cannot be read
+    # The owner's figures as in `greenroom stats --json`; None without a reply.
     figures: Mapping[str, Any] | None = None
-    owner_trouble: str = ""
-    head: Head | None = None
-    head_trouble: GreenroomError | None = None
+    owner_trouble: str = ""  # the reason if an owner did not reply; empty if it does not listen
+    head: Head | None = None  # the head of the store; None if it was not read
+    head_trouble: GreenroomError | None = None  # the reason if it cannot be read
     parts: Mapping[str, PartHealth] | None = None
 
     @property
@@ -102,20 +79,13 @@ class Facts:
         """The process id of the folder's owner; 0 if unknown, None without one."""
         return None if self.lock is None else self.lock.owner
 
-    @contextmanager
-    def survey(self) -> Iterator[Survey]:
-        """Open a survey of the store for a block; raises as `surveyed`."""
-        with open_survey(self.place.path) as found:
-            yield found
+    def survey(self) -> AbstractContextManager[Survey]:
+        """Open a survey of the store for a block."""
+        return open_survey(self.place.path)
 
 
 async def gather(facts: Facts, mounts: Callable[[], Mounts]) -> Facts:
-    """Add the facts about the folder, its owner and the store.
-
-    Args:
-        facts: The facts so far.
-        mounts: Returns the mount points and their types, in order of mounting.
-    """
+    """Add the facts about the folder, its owner and the store."""
     place = await _in_thread(lambda: look_at(facts.settings.data, mounts()))
     facts = replace(facts, place=place)
     if place.kind in {"no store", "store"}:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -22,31 +22,19 @@ _GRAVEST_FIRST: Final = (
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one check.
 
-    Attributes:
-        topic: The topic.
-        level: ``ok``; ``warning``: it works, but something is not as it should be; ``error``: something does
-            not work, or will not at the next start.
-        finding: The finding, in a sentence.
-        remedy: A command or a sentence that helps; None if it is ok.
-        code: The exit code of an error.
+    A ``warning``: it works, but something is not as it should be. An ``error``: something does not work, or
+    will not at the next start.
     """
 
-    topic: str
+    topic: str = ""  # the name of the check, which `under` sets
     level: Level
-    finding: str
-    remedy: str | None = None
-    code: int = exit_codes.OK
+    finding: str  # in a sentence
+    remedy: str | None = None  # a command or a sentence that helps; None if it is ok
+    code: int = exit_codes.OK  # of an error
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """All findings.
-
-    Attributes:
-        version: The version of this program.
-        folder: The folder of the store.
-        worst: The worst level of all findings.
-        findings: The findings, by topic.
-    """
+    """All findings, by topic."""
 
     version: str
     folder: str
@@ -54,32 +42,34 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     findings: list[Finding]
 
 
-def ok(topic: str, finding: str) -> Finding:
+def ok(finding: str) -> Finding:
     """Make a finding about something in order."""
-    return Finding(topic=topic, level="ok", finding=finding)
+    return Finding(level="ok", finding=finding)
 
 
-def warning(topic: str, finding: str, remedy: str) -> Finding:
+def warning(finding: str, remedy: str) -> Finding:
     """Make a finding about something that works but is not as it should be."""
-    return Finding(topic=topic, level="warning", finding=finding, remedy=remedy)
+    return Finding(level="warning", finding=finding, remedy=remedy)
 
 
-def error(topic: str, finding: str, remedy: str, code: int) -> Finding:
+def error(finding: str, remedy: str, code: int = exit_codes.NO_ACCESS) -> Finding:
     """Make a finding about a failure; the code is one of `exit_codes`."""
-    return Finding(topic=topic, level="error", finding=finding, remedy=remedy, code=code)
+    return Finding(level="error", finding=finding, remedy=remedy, code=code)
 
 
-def refused(topic: str, failure: GreenroomError, remedy: str) -> Finding:
+def refused(failure: GreenroomError, remedy: str) -> Finding:
     """Make a finding from the error that a server would fail with.
 
-    Args:
-        topic: The topic.
-        failure: The error; a remedy in its sentence follows the last semicolon.
-        remedy: The remedy if the sentence has none.
+    The remedy of its sentence, after the last semicolon, has precedence.
     """
     code, sentence = exit_code_for([failure]) or (exit_codes.INTERNAL, str(failure))
     what, _, own = sentence.rpartition("; ")
-    return error(topic, what or sentence, own if what else remedy, code)
+    return error(what or sentence, own if what else remedy, code)
+
+
+def under(topic: str, findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings with the name of their check."""
+    return [msgspec.structs.replace(each, topic=topic) for each in findings]
 
 
 def worst(findings: Sequence[Finding]) -> Level:

@@ -1,22 +1,24 @@
-"""The check of the folder: its state, file system, format and size."""
+"""Checks of the folder: its state, its locks, and its permissions."""
 
 from __future__ import annotations
 
 import os
 import shlex
+import stat
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
-from greenroom.runtime import older_stores
+from greenroom.runtime import StoreError, older_stores
+from greenroom.runtime.journal.secrets import find_secret, read_secret
 from greenroom.runtime.lmdb.environment import FORMAT_VERSION, REMEDY
-from greenroom.runtime.lmdb.files import DATA_FILE, is_remote
+from greenroom.runtime.lmdb.files import DATA_FILE, FILE_MODE, FOLDER_MODE, is_remote
 from greenroom.runtime.maintenance.temporary_copies import left_over
 from greenroom.transports.base import exit_codes
 from greenroom.transports.ops.cli.doctor.facts import Facts, Place
 from greenroom.transports.ops.cli.doctor.finding import Finding, error, ok, refused, warning
 from greenroom.transports.ops.cli.support.store_texts import size
 
-_TOPIC: Final = "folder"
 _GONE_AFTERWARDS: Final = frozenset({"tmpfs", "ramfs"})
 _ELSEWHERE: Final = "name another folder with --data"
 
@@ -35,19 +37,18 @@ def check(facts: Facts) -> Iterator[Finding]:
             yield _without(facts.place, "is empty")
         case "no folder":
             sentence = f"{facts.place.path} is no folder, or is below something that is none"
-            yield error(_TOPIC, sentence, _ELSEWHERE, exit_codes.NO_ACCESS)
+            yield error(sentence, _ELSEWHERE)
         case "foreign":
             sentence = f"{facts.place.path} holds other things and no Greenroom store"
-            yield error(_TOPIC, sentence, _ELSEWHERE, exit_codes.NO_ACCESS)
+            yield error(sentence, _ELSEWHERE)
         case "closed":
             sentence = f"{facts.place.path} cannot be looked into: {facts.place.trouble}"
             remedy = "run this as the user whose folder it is, or name another folder with --data"
-            yield error(_TOPIC, sentence, remedy, exit_codes.NO_ACCESS)
+            yield error(sentence, remedy)
 
 
 def _without(place: Place, what: str) -> Finding:
     return warning(
-        _TOPIC,
         f"{place.path} {what}; the first `greenroom serve` makes a store there",
         f"if there should be one, {_ELSEWHERE}",
     )
@@ -57,15 +58,12 @@ def _file_system(place: Place) -> Iterator[Finding]:
     kind = place.file_system.lower()
     if is_remote(kind):
         yield error(
-            _TOPIC,
             f"{place.path} lies on {kind} (mounted at {place.mount}), where neither locks nor shared memory "
             "are sure",
             "choose a folder on a local disk with --data",
-            exit_codes.NO_ACCESS,
         )
     elif kind in _GONE_AFTERWARDS:
         yield warning(
-            _TOPIC,
             f"{place.path} lies on {kind} (mounted at {place.mount}), which is memory: it is empty after the "
             "next start of the system",
             "choose a folder on a disk with --data",
@@ -76,17 +74,17 @@ def _store(facts: Facts) -> Iterator[Finding]:
     place = facts.place
     if (place.path / DATA_FILE).is_symlink():
         sentence = f"{place.path / DATA_FILE} is a link, so the lock of the folder would not protect it"
-        yield error(_TOPIC, sentence, "put the file itself there", exit_codes.NO_ACCESS)
+        yield error(sentence, "put the file itself there")
     if not os.access(place.path, os.W_OK | os.X_OK):
         sentence = f"{place.path} cannot be written by this user, so no server can use it"
         remedy = "run servers as the user whose folder it is, or mount its disk for writing"
-        yield error(_TOPIC, sentence, remedy, exit_codes.NO_ACCESS)
+        yield error(sentence, remedy)
     if facts.head_trouble is not None:
-        yield refused(_TOPIC, facts.head_trouble, "give this user the right to read it")
+        yield refused(facts.head_trouble, "give this user the right to read it")
     elif not place.file_bytes:
-        yield error(_TOPIC, f"{place.path / DATA_FILE} is empty", REMEDY, exit_codes.DAMAGED)
+        yield error(f"{place.path / DATA_FILE} is empty", REMEDY, exit_codes.DAMAGED)
     else:
-        yield ok(_TOPIC, _described(facts))
+        yield ok(_described(facts))
     yield from _left_over(facts)
 
 
@@ -107,14 +105,193 @@ def _left_over(facts: Facts) -> Iterator[Finding]:
     if kept := older_stores(path):
         taken = sum(each.stat().st_size for each in kept)
         yield ok(
-            _TOPIC,
             f"older stores that `greenroom restore` has kept: {', '.join(each.name for each in kept)} "
-            f"({size(taken)}); remove them when they are not needed",
+            f"({size(taken)}); remove them when they are not needed"
         )
     if left := [str(each) for each in left_over(path) if facts.owner is None or each.parent != path]:
         yield warning(
-            _TOPIC,
             f"a command that was killed has left copies of the store, or parts of one: {', '.join(left)}",
             "the next start of a server removes what it can reach; remove the rest when no command works on "
             f"the folder: rm -r {shlex.join(left)}",
         )
+
+
+_NOT_UNDERSTOOD: Final = "the request cannot be understood"
+_RESTORE: Final = "bring a backup back with `greenroom restore`, or see `greenroom verify`"
+
+
+def check_locks(facts: Facts) -> Iterator[Finding]:
+    """Report the owner of the folder, or how the last one left it."""
+    if facts.lock_trouble:
+        sentence = f"who owns the folder cannot be found out: {facts.lock_trouble}"
+        yield error(sentence, "give this user the right to read it")
+    elif facts.owner is not None:
+        yield from _owner(facts, facts.owner)
+    elif facts.place.kind in {"store", "no store"}:
+        yield from _left(facts)
+
+
+def _owner(facts: Facts, owner: int) -> Iterator[Finding]:
+    name = f"process {owner}" if owner else "a process of another machine or container"
+    if facts.figures is not None:
+        yield ok(f"{name} owns the folder and answers{_attached(facts)}")
+        relay = (facts.parts or {}).get("relay")
+        if relay is not None and relay.status != "ok":
+            remedy = "end the attached process that hangs; see `greenroom stats`, attached pids"
+            yield warning(relay.cause, remedy)
+    elif facts.owner_trouble and _is_stopped(owner):
+        sentence = f"{name} owns the folder and was suspended: {facts.owner_trouble}"
+        yield error(sentence, f"continue it: kill -CONT {owner}", exit_codes.OWNED)
+    elif _NOT_UNDERSTOOD in facts.owner_trouble:
+        sentence = f"{name} owns the folder and its version does not know this request: {facts.owner_trouble}"
+        yield warning(sentence, "restart the clients that started it, so that all have one version")
+    elif facts.owner_trouble:
+        remedy = (
+            f"end it, which loses nothing that was answered: kill {owner}, and if it stays kill -KILL {owner}"
+            if owner
+            else "look for it where this folder is mounted, too"
+        )
+        yield error(f"{name} owns the folder: {facts.owner_trouble}", remedy, exit_codes.OWNED)
+    else:
+        yield warning(
+            f"{name} owns the folder and does not listen: a server that is starting or checks the store, "
+            "a command on a stopped store, or a program with a store of its own",
+            "wait until it has ended, or ask again in a moment",
+        )
+
+
+def _attached(facts: Facts) -> str:
+    relay = (facts.figures or {}).get("relay") or {}
+    pids = relay.get("attached_pids") or []
+    many = "process is" if len(pids) == 1 else "processes are"
+    return f"; {len(pids)} other {many} attached: {', '.join(map(str, pids))}" if pids else ""
+
+
+def _is_stopped(owner: int) -> bool:
+    import psutil  # type: ignore[import-untyped]  # noqa: PLC0415 - has no types; rarely needed
+
+    try:
+        return owner > 0 and psutil.Process(owner).status() == psutil.STATUS_STOPPED
+    except psutil.Error:
+        return False
+
+
+def _left(facts: Facts) -> Iterator[Finding]:
+    lock = facts.lock
+    match None if lock is None else lock.left:
+        case "lost":
+            sentence = f"the store was in {facts.place.path} when its last owner left, and is gone or empty"
+            remedy = f"{_RESTORE}; or remove owner.lock there to begin anew"
+            yield error(sentence, remedy, exit_codes.DAMAGED)
+        case "doubt":
+            sentence = "the last owner found damage in the store; the next start reads all of it first"
+            yield error(sentence, _RESTORE, exit_codes.DAMAGED)
+        case "fault":
+            fault = lock.fault if lock is not None else ""
+            sentence = f"the last owner died of a fault of its own ({fault}), perhaps of a damaged file"
+            yield warning(sentence, "check the store: greenroom verify")
+        case "changed":
+            sentence = "the store was changed or replaced while no process owned it"
+            yield warning(sentence, "check the store: greenroom verify")
+        case "died":
+            yield ok(
+                "no process owns the folder; the last one was killed or went down with the system, so the "
+                "next start checks what it has to"
+            )
+        case "other files":
+            sentence = (
+                "the store was open when its last owner ended or the folder was copied, and these are other "
+                "files, or the system has started since: the next start checks its structure"
+            )
+            yield warning(sentence, "start a server, or check the store: greenroom verify")
+        case _:
+            yield ok("no process owns the folder, and the last one left it in order")
+
+
+_OTHERS: Final = 0o077
+_MOST_NAMED: Final = 3
+
+
+def check_permissions(facts: Facts) -> Iterator[Finding]:
+    """Report what others may read or change, and what belongs to another user."""
+    found = [*_folder(facts), *_secret(facts), *_tls_key(facts)]
+    yield from found
+    if not any(each.level != "ok" for each in found) and facts.place.kind == "store":
+        yield ok("the folder, its files and the secrets are this user's alone")
+
+
+def _folder(facts: Facts) -> Iterator[Finding]:
+    path = facts.place.path
+    if facts.place.kind not in {"store", "no store"}:
+        return
+    status = path.stat()
+    if os.geteuid() != status.st_uid:
+        yield from _of_another(path, status.st_uid)
+    if status.st_mode & _OTHERS:
+        sentence = f"{path} has mode {stat.S_IMODE(status.st_mode):04o}: others may look into it"
+        yield warning(sentence, f"chmod {FOLDER_MODE:o} {path}")
+    loose, foreign = [], []
+    for entry in os.scandir(path):
+        own = entry.stat(follow_symlinks=False)
+        if own.st_uid != status.st_uid:
+            foreign.append(entry.name)
+        if own.st_mode & _OTHERS and not entry.is_symlink():
+            loose.append(entry.name)
+    if loose:
+        yield warning(
+            f"others may read or change {_named(loose)} in {path}, if they get into it",
+            f"chmod go= {' '.join(str(path / name) for name in sorted(loose))}",
+        )
+    if foreign:
+        sentence = f"{_named(foreign)} in {path} belongs to another user than the folder"
+        yield warning(sentence, f"as root: chown -R {status.st_uid} {path}")
+
+
+def _named(names: list[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(sorted(names)[:_MOST_NAMED]) + more
+
+
+def _of_another(path: Path, user: int) -> Iterator[Finding]:
+    if os.geteuid():
+        sentence = f"{path} belongs to user {user}, and this is user {os.geteuid()}"
+        yield error(sentence, "run this and every server as that user")
+    else:
+        yield warning(
+            f"{path} belongs to user {user}, and this is root: what root makes there that user cannot open",
+            f"run servers and commands as that user: sudo -u '#{user}' greenroom",
+        )
+
+
+def _secret(facts: Facts) -> Iterator[Finding]:
+    """Read the store's secret as a server does; it refuses one that others may read."""
+    places = [facts.settings.secrets, facts.place.path]
+    if facts.head is None:
+        return
+    identity = facts.head.identity
+    try:
+        if identity.secret_mark:
+            find_secret(places, *identity)
+            return
+        for place in places:
+            if (file := place / f"{identity.store_id}.key").exists():
+                read_secret(file)
+    except StoreError as failure:
+        yield refused(failure, "bring the right file back from a copy")
+    except OSError as failure:
+        sentence = f"the store's secret cannot be read: {failure.filename}: {failure.strerror or failure}"
+        yield error(sentence, "name another folder of secrets with --secrets")
+
+
+def _tls_key(facts: Facts) -> Iterator[Finding]:
+    key = facts.settings.tls_key
+    if key is None:
+        return
+    try:
+        mode = key.stat().st_mode
+    except OSError as failure:
+        sentence = f"the key of --tls-key {key} cannot be looked at: {failure.strerror or failure}"
+        yield error(sentence, "name the right file with --tls-key")
+        return
+    if mode & _OTHERS:
+        yield warning(f"others may read or change the key of TLS {key}", f"chmod {FILE_MODE:o} {key}")

@@ -12,10 +12,9 @@ from typing import Final
 
 from greenroom.actors.app.administration.health import FULL, LITTLE_DISK
 from greenroom.actors.core.audit.record import JOURNAL
-from greenroom.transports.base import exit_codes
-from greenroom.transports.ops.cli.doctor.audit import day, seen_of
 from greenroom.transports.ops.cli.doctor.facts import Facts
 from greenroom.transports.ops.cli.doctor.finding import Finding, error, ok, warning
+from greenroom.transports.ops.cli.doctor.store import day, seen_of
 from greenroom.transports.ops.cli.support.store_texts import size
 
 _FEW_FILES: Final = 1_000
@@ -34,14 +33,14 @@ def _free(place: Path, min_free: int) -> Iterator[Finding]:
     room = f"{size(free)} are free on the disk of {place}"
     remedy = "make room there; see also `--min-free` and, for what can be erased, `greenroom stats`"
     if free < min_free:
-        yield error("disk", f"{room}, and below {size(min_free)} writes stop", remedy, exit_codes.NO_ACCESS)
+        yield error(f"{room}, and below {size(min_free)} writes stop", remedy)
     elif free < max(LITTLE_DISK, 2 * min_free):
-        yield warning("disk", f"only {room}; below {size(min_free)} writes stop", remedy)
+        yield warning(f"only {room}; below {size(min_free)} writes stop", remedy)
     else:
-        yield ok("disk", f"{room}; below {size(min_free)} writes stop")
+        yield ok(f"{room}; below {size(min_free)} writes stop")
     if system.f_files and system.f_favail < _FEW_FILES:
         sentence = f"the disk of {place} has room for {system.f_favail:,} more files only"
-        yield warning("disk", sentence, "remove files there, whatever their size")
+        yield warning(sentence, "remove files there, whatever their size")
 
 
 def _limit(facts: Facts) -> Iterator[Finding]:
@@ -54,9 +53,9 @@ def _limit(facts: Facts) -> Iterator[Finding]:
     what = f"the store has {size(used)} of the {size(most)} that --max-size lets it have"
     if used > FULL * most:
         remedy = "give a larger --max-size at the next start, or forget what is not needed"
-        yield warning("disk", f"{what}; at 95 % writes stop", remedy)
+        yield warning(f"{what}; at 95 % writes stop", remedy)
     else:
-        yield ok("disk", what)
+        yield ok(what)
 
 
 _TOLERANCE: Final = 60.0  # seconds
@@ -70,12 +69,11 @@ def check_clock(facts: Facts) -> Iterator[Finding]:
     if ahead:
         what, time = max(ahead.items(), key=lambda found: found[1])
         yield warning(
-            "clock",
             f"{what} is of {day(time)}, and the clock says {day(facts.now)}: it was set back, or ran ahead",
             f"{_CLOCK_REMEDY}; what is written until then gets the time of what is there",
         )
     else:
-        yield ok("clock", f"nothing is from the future; it is {day(facts.now)}")
+        yield ok(f"nothing is from the future; it is {day(facts.now)}")
     yield from _drift(facts)
 
 
@@ -96,7 +94,6 @@ def _drift(facts: Facts) -> Iterator[Finding]:
     if abs(drift) > _TOLERANCE:
         way = "forward" if drift > 0 else "back"
         yield warning(
-            "clock",
             f"the clock was set {way} by {abs(drift):,.0f} s since the owner of the folder was started",
             "nothing, if that set it right; else " + _CLOCK_REMEDY,
         )
@@ -123,9 +120,9 @@ def of_files(most: int, who: str) -> Iterator[Finding]:
     number = "any number of" if most == resource.RLIM_INFINITY else f"{most:,}"
     if most != resource.RLIM_INFINITY and most < _FEW_OPEN:
         sentence = f"{who} may have {number} files open, which is soon too few"
-        yield warning("limits", sentence, "allow more, as with `ulimit -n 4096` or LimitNOFILE= of systemd")
+        yield warning(sentence, "allow more, as with `ulimit -n 4096` or LimitNOFILE= of systemd")
     else:
-        yield ok("limits", f"{who} may have {number} files open")
+        yield ok(f"{who} may have {number} files open")
 
 
 def _of_owner(owner: int) -> Iterator[Finding]:
@@ -136,17 +133,15 @@ def _of_owner(owner: int) -> Iterator[Finding]:
         used, most = process.num_fds(), process.rlimit(psutil.RLIMIT_NOFILE)[0]
         if most > 0 and used > _MOSTLY_USED * most:
             sentence = f"process {owner}, which owns the folder, has {used:,} of {most:,} files open"
-            yield warning("limits", sentence, "allow it more at its next start, as with `ulimit -n`")
+            yield warning(sentence, "allow it more at its next start, as with `ulimit -n`")
 
 
 def of_address_space(most: int, max_size: int) -> Iterator[Finding]:
     """Check the limit of address space; -1 means unlimited."""
     if most != resource.RLIM_INFINITY and most < max_size:
         yield error(
-            "limits",
             f"a process may have {size(most)} of address space, and the store reserves {size(max_size)}",
             "allow more with `ulimit -v`, or reserve less with --max-size",
-            exit_codes.NO_ACCESS,
         )
 
 
@@ -161,7 +156,6 @@ def of_watches(name: str, most: int, least: int) -> Iterator[Finding]:
     """Check a kernel limit of watched folders; enough is no finding."""
     if most < least:
         yield warning(
-            "limits",
             f"the kernel's fs.inotify.{name} is {most:,}: changes in large folders are noticed late",
             f"as root: sysctl fs.inotify.{name}={least * 8}",
         )

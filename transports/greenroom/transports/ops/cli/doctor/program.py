@@ -34,13 +34,11 @@ def check_versions(facts: Facts) -> Iterator[Finding]:
     system = f"{platform.system()} {platform.release()} ({platform.machine()})"
     libraries = ".".join(map(str, lmdb.version()))
     yield ok(
-        "versions",
         f"greenroom {own}, Python {platform.python_version()} on {system}; LMDB {libraries}; "
-        f"{', '.join(parts)}",
+        f"{', '.join(parts)}"
     )
     if lacking:
         yield error(
-            "versions",
             f"Python at {sys.executable} does not know the package {', '.join(lacking)}",
             "install Greenroom again, in an environment of its own",
             exit_codes.FAILED,
@@ -53,17 +51,15 @@ def _owner(facts: Facts, own: str) -> Iterator[Finding]:
         return
     theirs = facts.figures.get("version")
     if theirs == own:
-        yield ok("versions", f"the server that uses the folder has the same version, {own}")
+        yield ok(f"the server that uses the folder has the same version, {own}")
     else:
         theirs_is = f"is greenroom {theirs}" if theirs else "is an older greenroom without a version number"
         yield warning(
-            "versions",
             f"the server that uses the folder {theirs_is}, and this one is {own}",
             "restart the clients that started it, so that all on the folder have one version",
         )
     if facts.parts is None:
         yield warning(
-            "versions",
             "the figures of the server that uses the folder are those of another version and are not judged",
             "run the doctor of that version",
         )
@@ -85,11 +81,11 @@ def check_server(facts: Facts) -> Iterator[Finding]:
     for name, remedy in _REMEDIES.items():
         part = facts.parts[name]
         if part.status == "degraded":
-            yield warning("server", f"{name}: {part.cause}", remedy)
+            yield warning(f"{name}: {part.cause}", remedy)
         else:
             well.append(name)
     if well:
-        yield ok("server", f"its {', '.join(well)} are well")
+        yield ok(f"its {', '.join(well)} are well")
 
 
 def check_settings(facts: Facts) -> Iterator[Finding]:
@@ -97,15 +93,11 @@ def check_settings(facts: Facts) -> Iterator[Finding]:
     for name in facts.resolved.strangers:
         meant = did_you_mean(name, map(variable, all_settings()))
         yield warning(
-            "settings",
-            f"the variable {name} is no setting{meant}",
-            "name it as `greenroom config` has it, or remove it",
+            f"the variable {name} is no setting{meant}", "name it as `greenroom config` has it, or remove it"
         )
     if not facts.resolved.strangers:
         file = facts.resolved.config
-        yield ok(
-            "settings", f"they are understood; {f'{file} was read' if file else 'there is no file of them'}"
-        )
+        yield ok(f"they are understood; {f'{file} was read' if file else 'there is no file of them'}")
 
 
 def check_packages(_: Facts) -> Iterator[Finding]:
@@ -113,9 +105,9 @@ def check_packages(_: Facts) -> Iterator[Finding]:
     left_out = find_missing()
     if left_out is not None:
         what, _colon, command = left_out.lack.partition(": ")
-        yield warning("packages", what, command)
+        yield warning(what, command)
     extras = missing_extras()
     commands = (
         f", of which these are not installed: {', '.join(map(install_command, extras))}" if extras else ""
     )
-    yield ok("packages", f"extras are optional{commands}")
+    yield ok(f"extras are optional{commands}")

@@ -53,20 +53,7 @@ class AuthenticationError(GreenroomError):
 
 
 class Authentication:
-    """Decides who may connect, and as which principal.
-
-    Args:
-        settings: The server's settings.
-        key_cache: The API keys; None if no client can use one.
-        tokens: Verifies tokens of an issuer, if there is one.
-        shown: The credential of the client on standard input and output, if any.
-        heard: Records successful and denied attempts in the audit log.
-        access: Counts both.
-
-    Attributes:
-        authenticator: Authenticates clients of sockets.
-        on_stdio: The client on standard input and output.
-    """
+    """Decides who may connect, and as which principal."""
 
     def __init__(
         self,
@@ -146,11 +133,7 @@ class Authentication:
 
 
 def check_auth_settings(settings: Settings) -> None:
-    """Check that the settings are consistent, and that nothing is sent in the clear.
-
-    Raises:
-        ValueError: they are not, or something would be.
-    """
+    """Check that the settings are consistent, and that nothing is sent in the clear."""
     for pair in (("tls_cert", "tls_key"), ("oauth_issuer", "oauth_resource")):
         missing = [flag(key) for key in pair if getattr(settings, key) is None]
         if len(missing) == 1:
@@ -294,19 +277,7 @@ def _check_key(key_cache: KeyCache, text: str, settings: Settings) -> Credential
 async def acting_principal(
     runtime: RuntimeClient, settings: Settings, what: str, scope: str, *, agent: str = NAMELESS_AGENT
 ) -> Principal:
-    """Return a command's principal: of the key in the environment, or the settings.
-
-    Args:
-        runtime: The open store, which has the keys.
-        settings: The command's settings.
-        what: The command's name in a refusal.
-        scope: The scope that a key must have.
-        agent: The agent's name if neither key nor settings have one.
-
-    Raises:
-        AuthenticationError: the key in the environment is not valid, or does not allow the settings.
-        Refusal: ``PERMISSION_DENIED``: the key lacks the scope.
-    """
+    """Return a command's principal: of the key in the environment, or the settings."""
     local = replace(settings, ws=None, http=None)
     async with open_authentication(local, runtime, os.environ, on_stdio=True, access=AccessMeter()) as found:
         principal = found.principal(agent, found.on_stdio)

@@ -47,14 +47,16 @@ class Browser:
 
     def reads_files(self) -> bool:
         """Return whether there is a browser that can read this user's files."""
-        if self._browser is None or _is_sandboxed(os.environ):
+        if self._browser is None or Path("/.flatpak-info").exists() or "SNAP" in os.environ:
             return False
         words = [self._browser.name, *self._browser.args]
         if _CONFINED_SCRIPT.search(" ".join(words).encode(errors="replace")):
             return False
-        in_wsl = _is_wsl(os.environ)
+        in_wsl = "WSL_DISTRO_NAME" in os.environ or "microsoft" in platform.release().lower()
         if Path(words[0]).name in _HANDLERS:
-            return not in_wsl and not any(map(_is_confined, _run_by_desktop(os.environ)))
+            entry = _desktop_entry(os.environ)
+            programs = [] if entry is None else [str(entry), *_run_by(entry)]
+            return not in_wsl and not any(map(_is_confined, programs))
         return not _is_confined(words[0], scripts=in_wsl)
 
     def open_file(self, path: Path) -> bool:
@@ -65,28 +67,8 @@ class Browser:
         return self._browser is not None and self._browser.open(path.as_uri())
 
 
-def _is_sandboxed(environment: Mapping[str, str]) -> bool:
-    """Return whether this program runs in a sandbox; browsers outside do not see its files."""
-    return Path("/.flatpak-info").exists() or "SNAP" in environment
-
-
-def _run_by_desktop(environment: Mapping[str, str]) -> list[str]:
-    """Return the desktop's entry for web pages, and the programs that it names."""
-    entry = _desktop_entry(environment)
-    return [] if entry is None else [str(entry), *_run_by(entry)]
-
-
-def _is_wsl(environment: Mapping[str, str]) -> bool:
-    return "WSL_DISTRO_NAME" in environment or "microsoft" in platform.release().lower()
-
-
 def _is_confined(program: str, *, scripts: bool = False) -> bool:
-    """Return whether a program is a browser that cannot read our files.
-
-    Args:
-        program: Its name or path.
-        scripts: Whether every script counts as one.
-    """
+    """Return whether a browser cannot read our files; with `scripts` no script can."""
     found = Path(shutil.which(program) or program)
     real = Path(os.path.realpath(found))
     for path in (found, real):

@@ -72,19 +72,17 @@ class _WithoutKeys(logging.Formatter):
         return mask_keys(text)
 
 
-def start_logging(level: str) -> None:
-    """Send the log to standard error, the only stream that MCP leaves for it."""
-    handler = logging.StreamHandler(_NeverWaits(_dropped))
-    handler.setFormatter(_WithoutKeys("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(handlers=[handler], level=level.upper())
+def start_logging(level: str, *, as_json: bool = False) -> None:
+    """Send the log to standard error, the only stream that MCP leaves for it.
 
-
-def start_json_log(level: str) -> None:
-    """Send the log and Python's warnings as JSON lines to standard error."""
-    handler = logging.StreamHandler(_NeverWaits(json_of_dropped))
-    handler.setFormatter(JsonLines())
+    As JSON lines it has Python's warnings, too.
+    """
+    handler = logging.StreamHandler(_NeverWaits(json_of_dropped if as_json else _dropped))
+    pattern = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+    handler.setFormatter(JsonLines() if as_json else _WithoutKeys(pattern))
     logging.basicConfig(handlers=[handler], level=level.upper())
-    logging.captureWarnings(capture=True)
+    if as_json:
+        logging.captureWarnings(capture=True)
 
 
 def _dropped(count: int) -> str:
@@ -102,14 +100,6 @@ def run_reported(command: str, action: Callable[[], int], complain: Complain = c
 
     The traceback of an expected error appears only at log level debug. Any other error is a fault of this
     program and always has its traceback.
-
-    Args:
-        command: The command.
-        action: The action.
-        complain: Prints the error; `log_complaint` for a JSON log.
-
-    Returns:
-        The exit code.
     """
     try:
         return action()
@@ -148,11 +138,7 @@ def run_on_trio(
 
 
 def run_until_signal(command: str, work: Callable[[], Awaitable[int]], interrupted: int) -> int:
-    """Run async work; cancel it when SIGINT or SIGTERM comes.
-
-    Returns:
-        Its exit code, or `interrupted` if a signal came first.
-    """
+    """Run async work and return its code, or `interrupted` if SIGINT or SIGTERM comes first."""
     import trio  # noqa: PLC0415 - as above
 
     async def working() -> int:

@@ -29,13 +29,7 @@ METRICS: Final = "/metrics"
 
 
 class Sockets:
-    """The sockets of a server.
-
-    Args:
-        settings: The server's settings.
-        websocket: The sockets of ``ws``; none unless it is set.
-        http: The sockets of ``http``; none unless it is set.
-    """
+    """The sockets of a server."""
 
     def __init__(self, settings: Settings, websocket: list[Listener], http: list[Listener]) -> None:
         self._settings = settings
@@ -55,20 +49,7 @@ class Sockets:
         sessions: BrowserSessions,
         runtime: SharedRuntime,
     ) -> None:
-        """Start serving; it ends within `Limits.stop` seconds after `stop` is set.
-
-        Args:
-            nursery: The nursery that it runs in.
-            server: The MCP server.
-            observed: The figures for ``/metrics``, which include these sockets' connections.
-            agent_for: Returns a client's agent, given its claims and its sanitized name.
-            limits: The limits of one client.
-            stop: Ends serving gracefully when set.
-            authenticator: Authenticates clients.
-            open_link: Opens one-time links to passports.
-            sessions: The browsers that have logged in.
-            runtime: Its secret determines the console's path: HTTP waits until it is known.
-        """
+        """Start serving; it ends within `Limits.stop` seconds after `stop` is set."""
         settings = self._settings
         allow_descriptors(settings.max_connections * (bool(self._websocket) + bool(self._http)))
         any_host, origins = is_reachable_by_others(settings), frozenset(settings.allow_origin)
@@ -92,9 +73,9 @@ class Sockets:
         if self._http:
             from greenroom.transports.sockets.http.app import HttpApp, HttpOptions  # noqa: PLC0415 - these take 0.1 s
             from greenroom.transports.sockets.http.server import HttpServer  # noqa: PLC0415 - likewise
-            from greenroom.transports.web.console.serving import browser_endpoints  # noqa: PLC0415 - likewise
+            from greenroom.transports.web.console.endpoint import browser_endpoints  # noqa: PLC0415 - likewise
 
-            await runtime.wait_until_reached()
+            await runtime.wait_until_reached()  # its secret determines the console's path
             browsers = browser_endpoints(
                 server,
                 agent_for,
@@ -135,20 +116,13 @@ class Sockets:
 
     def browser_path(self, runtime: RuntimeClient) -> str | None:
         """Return the secret path of the console; None with TLS."""
-        if self._is_secure():
+        settings = self._settings
+        has_tls = settings.tls_cert is not None or (settings.base_url or "").startswith("https:")
+        if has_tls or settings.behind_proxy:
             return None
         from greenroom.transports.web.rest.browser_path import browser_path  # noqa: PLC0415 - not for stdio
 
         return browser_path(runtime)
-
-    def _is_secure(self) -> bool:
-        """Return whether browsers use TLS, possibly of a proxy."""
-        settings = self._settings
-        return (
-            settings.tls_cert is not None
-            or settings.behind_proxy
-            or (settings.base_url or "").startswith("https:")
-        )
 
     def urls(self) -> list[tuple[str, str]]:
         """Return each transport's type in clients' files, and its URL."""
@@ -159,16 +133,7 @@ class Sockets:
 
 
 async def open_sockets(settings: Settings, stack: AsyncExitStack) -> Sockets:
-    """Open the sockets in the settings; they listen but accept no connection yet.
-
-    Args:
-        settings: The server's settings.
-        stack: Closes the sockets.
-
-    Raises:
-        ListenError: An address is taken, or the certificate cannot be used.
-        FileAccessError: The certificate or its key cannot be read.
-    """
+    """Open the sockets in the settings; they listen but accept no connection yet."""
     tls = None
     if settings.tls_cert is not None and settings.tls_key is not None:
         tls = tls_context(settings.tls_cert, settings.tls_key)

@@ -85,11 +85,7 @@ async def open_store(
 
 
 async def _until_reached(runtime: SharedRuntime, folder: Path, patience: float) -> None:
-    """Wait for the owner of the folder.
-
-    Raises:
-        StoreOwnedError: it does not answer.
-    """
+    """Wait for the owner of the folder."""
     with trio.move_on_after(patience) as waiting:
         await runtime.wait_until_reached()
     if waiting.cancelled_caught:
@@ -154,11 +150,7 @@ def runtime_options(settings: Settings) -> RuntimeOptions:
 
 
 def encryption(settings: Settings) -> Encryption | None:
-    """Return the encryption in the settings.
-
-    Raises:
-        StoreKeyError: Encryption is required, and there is no key.
-    """
+    """Return the encryption in the settings."""
     if settings.encryption_key is not None:
         return Encryption(key_source(str(settings.encryption_key)), required=settings.encrypt)
     if settings.encrypt:
@@ -170,11 +162,7 @@ def encryption(settings: Settings) -> Encryption | None:
 
 
 def embedder_choice(settings: Settings, environment: Mapping[str, str]) -> EmbedderChoice:
-    """Return the embedder in the settings.
-
-    Raises:
-        ValueError: The settings are inconsistent.
-    """
+    """Return the embedder in the settings."""
     if str(settings.embedder).startswith("http") and settings.embedder_model is None:
         raise ValueError(f"--embedder {settings.embedder} needs the name of its model: --embedder-model NAME")
     return read_choice(
@@ -186,11 +174,7 @@ def embedder_choice(settings: Settings, environment: Mapping[str, str]) -> Embed
 
 
 def passport_options(settings: Settings, environment: Mapping[str, str]) -> PassportOptions:
-    """Return the passport options in the settings.
-
-    Raises:
-        ValueError: The shared secret is too short.
-    """
+    """Return the passport options in the settings."""
     shared = environment.get(PASSPORT_SECRET_VARIABLE)
     if shared and len(shared) < LEAST_SECRET:
         raise ValueError(f"{PASSPORT_SECRET_VARIABLE} has fewer than {LEAST_SECRET} characters")

@@ -1,4 +1,4 @@
-"""Messages of `greenroom serve` at a terminal: the data folder, and a client's entry."""
+"""The command by which clients start this program, and what `greenroom serve` says of it."""
 
 from __future__ import annotations
 
@@ -27,13 +27,7 @@ def explain_stdio(resolved: Resolved) -> None:
 
 
 def explain_sockets(resolved: Resolved, urls: Sequence[tuple[str, str]], *, needs_key: bool) -> None:
-    """Print the data folder and a client's entry for the sockets; nothing without sockets.
-
-    Args:
-        resolved: The settings in force.
-        urls: Each transport's type in clients' files, and its URL.
-        needs_key: Whether clients must send a key.
-    """
+    """Print the data folder and a client's entry for the sockets; nothing without sockets."""
     if not urls:
         return
     name, _, value = HEADER.partition(": ")
@@ -83,3 +77,19 @@ def program() -> tuple[str, list[str]]:
     if os.access(script, os.X_OK):
         return str(script), []
     return sys.executable, ["-m", "greenroom.transports.cli"]
+
+
+def start_command(name: str, resolved: Resolved) -> tuple[str, list[str]]:
+    """Return the command that starts a server; defaults of folder and user are left out."""
+    command, before = program()
+    return command, [*before, "serve", "--agent", name.removesuffix("-project"), *owner_options(resolved)]
+
+
+def owner_options(resolved: Resolved) -> list[str]:
+    """Return the options for folder and user, unless they are the defaults."""
+    options = []
+    if resolved.sources["data"].kind != "default":
+        options += ["--data", str(resolved.settings.data.absolute())]
+    if resolved.sources["user"].kind != "default":
+        options += ["--user", resolved.settings.user]
+    return options

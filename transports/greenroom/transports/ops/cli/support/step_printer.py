@@ -11,12 +11,7 @@ from greenroom.transports.ops.cli.support.terminal import CLEAR_LINE, painted, p
 
 
 class StepPrinter:
-    """Prints the steps of a demo, in colours if standard output is a terminal.
-
-    Attributes:
-        checks: The number of checked claims.
-        failures: The claims that are false.
-    """
+    """Prints the steps of a demo, in colours if standard output is a terminal."""
 
     def __init__(self) -> None:
         self.checks = 0
@@ -37,13 +32,7 @@ class StepPrinter:
         self._show("     ", f"{who}: {text}", "cyan")
 
     def check(self, claim: str, holds: bool, found: object = "") -> None:  # noqa: FBT001 - `check(claim, is_so)`
-        """Print a claim and whether it is true.
-
-        Args:
-            claim: The claim.
-            holds: Whether it is true.
-            found: The actual result, printed if the claim is false.
-        """
+        """Print a claim and whether it is true."""
         self.checks += 1
         if holds:
             self._show("  ok ", claim, "green")

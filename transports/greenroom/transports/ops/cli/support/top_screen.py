@@ -41,15 +41,10 @@ _BARS: Final = " ▁▂▃▄▅▆▇█"
 
 
 class Sample(NamedTuple):
-    """The statistics of a server at one moment.
+    """The statistics of a server at one moment."""
 
-    Attributes:
-        moment: The time in seconds of a monotonic clock.
-        figures: The reply of the control socket to `stats`.
-    """
-
-    moment: float
-    figures: Figures
+    moment: float  # the time in seconds of a monotonic clock
+    figures: Figures  # the reply of the control socket to `stats`
 
 
 class GaugeRow(NamedTuple):
@@ -87,7 +82,8 @@ def groups(now: Sample, before: Sample | None) -> list[GaugeGroup]:
     figures = now.figures
     actors, messages, store, bus = (figures[part] for part in ("actors", "messages", "store", "bus"))
     commits, dispatcher, speed = figures["commits"], figures["dispatcher"], rates(now, before)
-    together = _quotient(speed["works"], speed["commits"])
+    works, commits_a_second = speed["works"], speed["commits"]
+    together = works / commits_a_second if works is not None and commits_a_second else None
     return [
         GaugeGroup(
             "requests",
@@ -178,13 +174,7 @@ def plain(shown: list[GaugeGroup]) -> str:
 
 
 def tables(shown: list[GaugeGroup], columns: int, paint: Callable[..., str]) -> Iterator[str]:
-    """Yield the lines of a frame, with groups side by side.
-
-    Args:
-        shown: The groups.
-        columns: The width of the terminal.
-        paint: Returns a text in styles.
-    """
+    """Yield the lines of a frame, with groups side by side."""
     beside = max(1, (columns + 1) // (_WIDTH + 1))
     for start in range(0, len(shown), beside):
         some = [_table(group, paint) for group in shown[start : start + beside]]
@@ -272,7 +262,3 @@ def _time(seconds: float) -> str:
 
 def _commit(name: str, seconds: float) -> GaugeRow:
     return GaugeRow(name, _time(seconds), seconds > SLOW_COMMIT_SECONDS)
-
-
-def _quotient(dividend: float | None, divisor: float | None) -> float | None:
-    return dividend / divisor if dividend is not None and divisor else None

@@ -6,9 +6,10 @@ from typing import Any, Final
 
 from greenroom.actors import DependencySearch, Outline, ReadResource, SymbolSearch, WorkspaceResource
 from greenroom.actors.core.resources.resource_uris import workspace_uri
+from greenroom.actors.core.validation.parse import check_request
 from greenroom.runtime import Refusal
 from greenroom.transports.web.console.view import Place, Reader, View
-from greenroom.transports.web.console.views import corpora
+from greenroom.transports.web.console.views.knowledge import EVERY, list_files, list_workspaces
 
 TOPICS: Final = 20
 """Workspaces that update the first page at once when they change."""
@@ -30,14 +31,14 @@ async def code(reader: Reader, place: Place) -> View:
     if (symbol := place.get("symbol")) is not None:
         found = await _answer_or_sentence(reader, SymbolSearch(symbol=symbol, limit=SYMBOLS))
     shown["symbols"] = found
-    shown["page"] = await corpora.files(reader, place, place.rest)
-    return View("workspace.html", str(read.workspace.root), shown, topics=(uri,), every=corpora.EVERY)
+    shown["page"] = await list_files(reader, place, place.rest)
+    return View("workspace.html", str(read.workspace.root), shown, topics=(uri,), every=EVERY)
 
 
 async def _all(reader: Reader) -> View:
-    listed = await corpora.workspaces(reader)
+    listed = await list_workspaces(reader)
     topics = tuple(workspace_uri(each.workspace.corpus) for each in listed[:TOPICS])
-    return View("code.html", "Code", {"workspaces": listed}, topics=topics, every=corpora.EVERY)
+    return View("code.html", "Code", {"workspaces": listed}, topics=topics, every=EVERY)
 
 
 async def _file(reader: Reader, shown: dict[str, Any], path: str) -> View:
@@ -49,8 +50,12 @@ async def _file(reader: Reader, shown: dict[str, Any], path: str) -> View:
 
 
 async def _answer_or_sentence(reader: Reader, request: Any) -> Any:
-    """Return a reply, or the sentence of a refusal for a part of a page."""
-    reader.check(request)
+    """Return a reply, or the sentence of a refusal for a part of a page.
+
+    A missing scope or an invalid value refuses the whole page.
+    """
+    reader.check_scope(type(request))
+    check_request(request)
     try:
         return await reader.ask(request)
     except Refusal as refusal:

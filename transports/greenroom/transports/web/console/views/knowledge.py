@@ -6,18 +6,32 @@ import re
 from typing import Any, Final, NamedTuple
 
 from greenroom.actors import (
+    BrowseCorpora,
+    CorpusDocuments,
+    CorpusEntities,
     CorpusResource,
     DocumentResource,
+    DocumentsShown,
+    EntitiesShown,
+    FilesShown,
     FindEntity,
     GetFullContent,
+    ListWorkspaces,
     ReadResource,
     SemanticSearch,
+    WorkspaceFiles,
 )
 from greenroom.actors.content.documents.kinds import CONTAINERS, PROSE
 from greenroom.actors.core.resources.resource_uris import corpus_uri, document_uri
+from greenroom.actors.knowledge.corpora.requests.listing_requests import (
+    CorpusShown,
+    DocumentShown,
+    WorkspaceShown,
+)
 from greenroom.transports.web.console.view import Place, Reader, View
-from greenroom.transports.web.console.views import corpora
 
+EVERY: Final = 5.0
+"""Seconds after which a list of corpora is fetched again, since corpora come and go."""
 RESULTS: Final = 20
 TYPES: Final = ("vendor", "library", "framework", "service")
 TOPICS: Final = 20
@@ -31,13 +45,7 @@ _MARKED: Final = PROSE.union(CONTAINERS)
 
 
 class Section(NamedTuple):
-    """A part of a document, from one heading to the next.
-
-    Attributes:
-        level: The depth of the heading; 0 before the first one.
-        heading: The text of the heading.
-        text: The text below it.
-    """
+    """A part of a document, from one heading to the next."""
 
     level: int
     heading: str
@@ -57,18 +65,16 @@ async def knowledge(reader: Reader, place: Place) -> View:
 
 
 async def _all(reader: Reader, place: Place) -> View:
-    listed = await corpora.corpora(reader)
+    listed = await list_corpora(reader)
     shown: dict[str, Any] = {"corpora": listed, "found": None}
     if (query := place.get("q")) is not None:
         shown["found"] = await _search(reader, query, "*")
     topics = tuple(corpus_uri(each.corpus.corpus) for each in listed[:TOPICS])
-    return View("knowledge.html", "Knowledge", shown, topics=topics, every=corpora.EVERY)
+    return View("knowledge.html", "Knowledge", shown, topics=topics, every=EVERY)
 
 
 async def _search(reader: Reader, query: str, corpus: str) -> Any:
-    request = SemanticSearch(query=query, corpus=corpus, top_k=RESULTS)
-    reader.check(request)
-    return await reader.ask(request)
+    return await reader.ask(SemanticSearch(query=query, corpus=corpus, top_k=RESULTS))
 
 
 async def _corpus(reader: Reader, place: Place, shown: dict[str, Any]) -> View:
@@ -81,11 +87,11 @@ async def _corpus(reader: Reader, place: Place, shown: dict[str, Any]) -> View:
     if (query := place.get("q")) is not None:
         shown["found"] = await _search(reader, query, name)
     elif tab == "entities":
-        shown["page"] = await corpora.entities(reader, place, name)
+        shown["page"] = await list_entities(reader, place, name)
     else:
-        shown["page"] = await corpora.documents(reader, place, name)
+        shown["page"] = await list_documents(reader, place, name)
     # A killed ingest reports no end, so the page must poll.
-    every = None if read.filling.ingesting is None else corpora.EVERY
+    every = None if read.filling.ingesting is None else EVERY
     return View("corpus.html", name, shown, topics=(corpus_uri(name),), every=every)
 
 
@@ -96,7 +102,7 @@ async def _document(reader: Reader, shown: dict[str, Any], path: str) -> View:
     assert isinstance(read, DocumentResource), "it is the URI of a document"
     shown |= {
         "document": read,
-        "listed": await corpora.document(reader, corpus, path),
+        "listed": await find_document(reader, corpus, path),
         "sections": sections(read.text) if read.kind in _MARKED else [Section(0, "", read.text)],
         "workspace": await _workspace_of(reader, path) if read.kind == "code" else None,
     }
@@ -107,7 +113,7 @@ async def _workspace_of(reader: Reader, path: str) -> tuple[str, str] | None:
     """Return the workspace of a file that the reader may see, and the path there."""
     if not reader.may("list_workspaces"):
         return None
-    roots = {str(each.workspace.root): each.workspace.corpus for each in await corpora.workspaces(reader)}
+    roots = {str(each.workspace.root): each.workspace.corpus for each in await list_workspaces(reader)}
     within = max((root for root in roots if path.startswith(f"{root}/")), key=len, default=None)
     return None if within is None else (roots[within], path[len(within) + 1 :])
 
@@ -136,9 +142,7 @@ def sections(text: str) -> list[Section]:
 
 async def _entity(reader: Reader, shown: dict[str, Any], name: str) -> View:
     corpus = shown["corpus"]
-    request = FindEntity(vendor_filter=name, corpus=corpus, limit=1)
-    reader.check(request)
-    found = await reader.ask(request)
+    found = await reader.ask(FindEntity(vendor_filter=name, corpus=corpus, limit=1))
     entity = next(iter(found.entities), None)
     passages = None
     if entity is not None and entity.source_chunks:
@@ -146,3 +150,52 @@ async def _entity(reader: Reader, shown: dict[str, Any], name: str) -> View:
         passages = await reader.ask(wanted)
     shown |= {"found": found, "entity": entity, "name": name, "passages": passages}
     return View("entity.html", name if entity is None else entity.name, shown, topics=(corpus_uri(corpus),))
+
+
+async def list_corpora(reader: Reader) -> list[CorpusShown]:
+    """Return the corpora of documents, by their names."""
+    listed: list[CorpusShown] = (await reader.ask(BrowseCorpora())).corpora
+    return sorted(listed, key=lambda each: each.corpus.corpus)
+
+
+async def list_workspaces(reader: Reader) -> list[WorkspaceShown]:
+    """Return the workspaces, by their folders."""
+    listed: list[WorkspaceShown] = (await reader.ask(ListWorkspaces())).workspaces
+    return sorted(listed, key=lambda each: (str(each.workspace.root), each.workspace.corpus))
+
+
+async def list_documents(reader: Reader, place: Place, corpus: str) -> DocumentsShown:
+    """Return the requested page of a corpus' documents."""
+    request = CorpusDocuments(
+        corpus=corpus,
+        holding=place.get("holding") or "",
+        kind=place.get("kind"),
+        cursor=place.get("cursor"),
+    )
+    shown: DocumentsShown = await reader.ask(request)
+    return shown
+
+
+async def find_document(reader: Reader, corpus: str, path: str) -> DocumentShown | None:
+    """Return a document as listings show it; None if there is none at this path."""
+    found = await reader.ask(CorpusDocuments(corpus=corpus, path=path))
+    return next(iter(found.documents), None)
+
+
+async def list_files(reader: Reader, place: Place, corpus: str) -> FilesShown:
+    """Return the requested page of a workspace's files."""
+    request = WorkspaceFiles(corpus=corpus, holding=place.get("holding") or "", cursor=place.get("cursor"))
+    shown: FilesShown = await reader.ask(request)
+    return shown
+
+
+async def list_entities(reader: Reader, place: Place, corpus: str) -> EntitiesShown:
+    """Return the requested page of a corpus' entities."""
+    request = CorpusEntities(
+        corpus=corpus,
+        holding=place.get("holding") or "",
+        entity_type=place.get("type"),  # type: ignore[arg-type]  # checked with the request
+        cursor=place.get("cursor"),
+    )
+    listed: EntitiesShown = await reader.ask(request)
+    return listed

@@ -94,11 +94,7 @@ def _topics(request: MemoryMap, listed: MemoryMapped) -> tuple[str, ...]:
 
 
 def _parse_request(place: Place) -> MemoryMap:
-    """Parse the request from the URL.
-
-    Raises:
-        Refusal: ``VALIDATION_ERROR``: a parameter is invalid.
-    """
+    """Parse the request from the URL."""
     age = place.get("age")
     if age is not None and age not in AGES:
         raise invalid("age", f"age: it is {age[:20]!r} and must be one of {', '.join(AGES)}, in days")

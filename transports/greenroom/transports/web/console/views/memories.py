@@ -59,21 +59,13 @@ AGES: Final = {
 
 
 class Choice(NamedTuple):
-    """One value of a filter.
-
-    Attributes:
-        label: Its label.
-        memories: The number of memories with it.
-        query: The URL parameters after it is switched.
-        chosen: Whether it is active now.
-        depth: Its depth below the first one in a tree.
-    """
+    """One value of a filter."""
 
     label: str
     memories: int
-    query: Mapping[str, Any]
-    chosen: bool
-    depth: int = 0
+    query: Mapping[str, Any]  # the URL parameters after it is switched
+    chosen: bool  # whether it is active now
+    depth: int = 0  # its depth below the first one in a tree
 
 
 async def memories(reader: Reader, place: Place) -> View:
@@ -81,14 +73,17 @@ async def memories(reader: Reader, place: Place) -> View:
     if not place.rest:
         return await _list(reader, place)
     if place.rest in {"duplicates", "contradictions"}:
-        return await _pairs(reader, place)
+        kind: Any = "duplicates" if place.rest == "duplicates" else "conflicts"
+        pairs = ListMemoryPairs(namespace=place.get("namespace"), kind=kind, cursor=place.get("cursor"))
+        return _paged("memory_pairs.html", place, await reader.ask(pairs))
     if place.rest == "stale":
         why = place.get("why") or "unused"
         return await _list(reader, place, state=why, order=_ORDER_OF.get(why))
     if place.rest == "unreviewed":
         return await _list(reader, place, unreviewed=True)
     if place.rest == "forgotten":
-        return await _forgotten(reader, place)
+        forgotten = ListForgotten(namespace=place.get("namespace"), cursor=place.get("cursor"))
+        return _paged("memory_forgotten.html", place, await reader.ask(forgotten))
     return await _memory(reader, place)
 
 
@@ -137,17 +132,6 @@ async def _list(
     }
     title = LISTS.get(place.rest, "Memories")
     return View("memories.html", title, values, topics=(memories_uri(page.namespace),))
-
-
-async def _pairs(reader: Reader, place: Place) -> View:
-    kind: Any = "duplicates" if place.rest == "duplicates" else "conflicts"
-    request = ListMemoryPairs(namespace=place.get("namespace"), kind=kind, cursor=place.get("cursor"))
-    return _paged("memory_pairs.html", place, await reader.ask(request))
-
-
-async def _forgotten(reader: Reader, place: Place) -> View:
-    request = ListForgotten(namespace=place.get("namespace"), cursor=place.get("cursor"))
-    return _paged("memory_forgotten.html", place, await reader.ask(request))
 
 
 def _paged(template: str, place: Place, page: Any) -> View:

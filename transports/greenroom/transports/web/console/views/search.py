@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from greenroom.actors import (
@@ -26,17 +26,11 @@ _EVERY_CORPUS: Final = "*"
 
 
 class Compared(NamedTuple):
-    """A result, and its rank in each mode; None where it has none.
-
-    Attributes:
-        hit: The result.
-        places: Its rank by mode.
-        alone: The only mode that found it; None if several did.
-    """
+    """A result, and its rank in each mode; None where it has none."""
 
     hit: Any
     places: Mapping[str, int | None]
-    alone: str | None
+    alone: str | None  # the only mode that found it; None if several did
 
 
 async def search(reader: Reader, place: Place) -> View:
@@ -46,7 +40,10 @@ async def search(reader: Reader, place: Place) -> View:
     query = place.get("q")
     if query is not None:
         try:
-            values |= await _WAYS.get(where, _memories)(reader, place, query)
+            if (make := _REQUESTS.get(where)) is None:
+                values |= await _memories(reader, place, query)
+            else:
+                values |= _results(await reader.ask(make(place, query, min(_limit(place), _MOST))))
         except Refusal as refusal:
             values["refusal"] = str(refusal)
     return View("search.html", "Search", values)
@@ -87,47 +84,13 @@ def merge_modes(reply: SearchExplained | ResultsExplained) -> list[Compared]:
         )
         for name, hit in hits.items()
     ]
-    return sorted(found, key=_height, reverse=True)
-
-
-def _height(each: Compared) -> float:
-    """Return the sum of a result's reciprocal ranks."""
-    return sum(1 / place for place in each.places.values() if place)
+    # The best has the largest sum of reciprocal ranks.
+    return sorted(found, key=lambda each: sum(1 / at for at in each.places.values() if at), reverse=True)
 
 
 def _longest(hits: Iterable[HitExplained | ResultExplained]) -> float:
     """Return the length of the longest bar."""
     return max((abs(part.part) for hit in hits for part in hit.signals), default=1.0)
-
-
-async def _documents(reader: Reader, place: Place, query: str) -> dict[str, Any]:
-    request = ExplainDocuments(
-        query=query,
-        corpus=place.get("corpus") or _EVERY_CORPUS,
-        limit=min(_limit(place), _MOST),
-        about=place.get("about"),
-    )
-    return _results(await reader.ask(request))
-
-
-async def _session(reader: Reader, place: Place, query: str) -> dict[str, Any]:
-    request = ExplainSessionSearch(
-        session_id=place.get("session") or "",
-        query=query,
-        limit=min(_limit(place), _MOST),
-        about=place.number("about"),
-    )
-    return _results(await reader.ask(request))
-
-
-async def _code(reader: Reader, place: Place, query: str) -> dict[str, Any]:
-    request = ExplainCode(
-        query=query,
-        scope=place.get("folder") or "",
-        limit=min(_limit(place), _MOST),
-        about=place.get("about"),
-    )
-    return _results(await reader.ask(request))
 
 
 def _results(reply: ResultsExplained) -> dict[str, Any]:
@@ -136,12 +99,18 @@ def _results(reply: ResultsExplained) -> dict[str, Any]:
     return {"found": reply, "compared": merge_modes(reply), "most": _longest(hits)}
 
 
-_WAYS: Final[Mapping[str, Callable[[Reader, Place, str], Awaitable[dict[str, Any]]]]] = {
-    "memories": _memories,
-    "documents": _documents,
-    "session": _session,
-    "code": _code,
+_REQUESTS: Final[Mapping[str, Callable[[Place, str, int], Any]]] = {
+    "documents": lambda place, query, limit: ExplainDocuments(
+        query=query, corpus=place.get("corpus") or _EVERY_CORPUS, limit=limit, about=place.get("about")
+    ),
+    "session": lambda place, query, limit: ExplainSessionSearch(
+        session_id=place.get("session") or "", query=query, limit=limit, about=place.number("about")
+    ),
+    "code": lambda place, query, limit: ExplainCode(
+        query=query, scope=place.get("folder") or "", limit=limit, about=place.get("about")
+    ),
 }
+"""Makes the request for what is searched, if that is not memories."""
 
 
 def _limit(place: Place) -> int:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from greenroom.transports.web.console.view import Entry
-from greenroom.transports.web.console.views.audit import audit, audit_export
+from greenroom.transports.web.console.views.administration import (
+    audit,
+    audit_export,
+    injection_log,
+    overview,
+    people,
+)
 from greenroom.transports.web.console.views.code import code
-from greenroom.transports.web.console.views.injection_log import injection_log
 from greenroom.transports.web.console.views.knowledge import knowledge
 from greenroom.transports.web.console.views.map import memory_map
 from greenroom.transports.web.console.views.memories import memories
-from greenroom.transports.web.console.views.overview import overview
-from greenroom.transports.web.console.views.people import people
 from greenroom.transports.web.console.views.search import search
 from greenroom.transports.web.console.views.sessions import sessions
 
