@@ -307,7 +307,7 @@ async def test_wrong_attempts_to_log_in_are_limited_and_right_ones_are_not(
         thief = Browser(await here.guest())
         wrong = "gr_" + "a" * 56
         tried = [(await thief.log_in(key=wrong)).status for _ in range(RATE_BURST + 1)]
-        assert tried[: RATE_BURST] == [401] * RATE_BURST
+        assert tried[:RATE_BURST] == [401] * RATE_BURST
         tried = [(await thief.log_in(link="A" * 43)).status for _ in range(authenticator.LINK_BURST + 1)]
         assert tried == [401] * authenticator.LINK_BURST + [429]
         assert (await thief.log_in(key=key.api_key)).status == 200

@@ -12,13 +12,7 @@ from msgspec import UNSET
 
 from greenroom.actors.app.emptiness.narrowing import Asker, Explanation, Filter
 from greenroom.actors.app.map.entity_mentions import FindEntity
-from greenroom.actors.core.audit.query import (
-    GetAuditLog,
-    GetAuditState,
-    ReadAuditLog,
-    filters_of,
-    matches_filters,
-)
+from greenroom.actors.core.audit.query import GetAuditLog, GetAuditState, ReadAuditLog
 from greenroom.actors.core.keys.admin import ListApiKeys
 from greenroom.actors.core.replies.empty_reasons import EmptyBecause, explain_no_match
 from greenroom.actors.core.replies.replies import ListReply

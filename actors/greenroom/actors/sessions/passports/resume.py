@@ -15,8 +15,8 @@ from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.namespaces import user_namespace
 from greenroom.actors.core.auth.scopes import SESSIONS, allows
 from greenroom.actors.core.validation.types import CLOSED
+from greenroom.actors.memories.recall.replies import HOOKS
 from greenroom.actors.memories.requests.transfer import ReleaseImport
-from greenroom.actors.memories.storage.injection_log import KIND
 from greenroom.actors.sessions.passports.requests import SessionRestored
 from greenroom.actors.sessions.requests import handover, session_context
 from greenroom.actors.sessions.requests.current_session import SessionClient
@@ -242,7 +242,7 @@ class FindKept(Procedure[list[handover.Offer]], frozen=True, kw_only=True):
     async def run(self, context: ProcedureContext) -> list[handover.Offer]:
         """Find the client sessions, and query each for its contents, newest first."""
         offers: list[handover.Offer] = []
-        address = Address(KIND, user_namespace(context.principal))
+        address = Address(HOOKS, user_namespace(context.principal))
         try:
             earlier = await context.ask(address, LastSessions(project=self.project_id))
         except (ActorFailedError, ActorQuarantinedError):  # start without these offers

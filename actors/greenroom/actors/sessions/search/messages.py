@@ -17,9 +17,9 @@ from rapidfuzz import fuzz, process
 
 from greenroom.actors.content.text.analyze import is_unspaced
 from greenroom.actors.search.index.corpus import Corpus, Neighbours
-from greenroom.actors.search.ranking.view import View
 from greenroom.actors.search.ranking.query import Term, match_names
 from greenroom.actors.search.ranking.spelling import find_corrections
+from greenroom.actors.search.ranking.view import View
 from greenroom.runtime import Slices
 
 MOST = 24
