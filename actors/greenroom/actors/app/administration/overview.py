@@ -106,7 +106,7 @@ async def _counted(
     scope: str,
     count: Callable[[RuntimeClient, Principal], Awaitable[schemas.Counted]],
 ) -> schemas.Counted | msgspec.UnsetType:
-    """Return a count for which the caller has the scope; a large one may be some seconds old."""
+    """Return a count if the scope allows it; a large one may be seconds old."""
     if not allows(principal.scopes, scope):
         return UNSET
     kept, what = _COUNTS.setdefault(runtime, {}), (principal.sight, scope)
