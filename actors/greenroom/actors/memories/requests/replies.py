@@ -145,7 +145,7 @@ class MemorySaved(Reply, frozen=True, kw_only=True):
         compression_ratio: Stored size by received size; 1 without compression.
         tokens: An estimate: bytes of UTF-8 by 4.
         similar: Near-duplicates, most similar first.
-        conflicts_with: Older memories that this one may replace, likeliest first; ``similarity`` is the likelihood.
+        conflicts_with: Older memories that this one may replace, likeliest first, as ``similarity`` says.
             To hide one, call ``update_memory`` with this ``memory_id`` and its as ``supersedes``.
         supersedes: The memory that this one hides from search from now on.
     """
