@@ -106,7 +106,7 @@ def way(events: Sequence[Event]) -> Way:
 
 
 def module_of(file: str) -> str:
-    """Return the path of a module of Greenroom, such as ``actors/app/api.py``; empty for others."""
+    """Return the path of a module of Greenroom, such as ``actors/app/agent.py``; empty for others."""
     module = file.rpartition("/greenroom/")[2]
     return module if module.partition("/")[0] in PORTIONS else ""
 

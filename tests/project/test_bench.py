@@ -117,7 +117,7 @@ def test_ratios_are_of_what_both_runs_have() -> None:
 
 def test_a_way_goes_from_the_first_read_to_the_last_write_and_counts_calls_by_module() -> None:
     api, store, library = (
-        "/x/greenroom/actors/app/api.py",
+        "/x/greenroom/actors/app/agent.py",
         "/x/greenroom/runtime/store.py",
         "/lib/trio/run.py",
     )
@@ -128,4 +128,4 @@ def test_a_way_goes_from_the_first_read_to_the_last_write_and_counts_calls_by_mo
         *(Event(1, "return", store), Event(1, "return", library), Event(1, "call", api)),
         *(Event(1, "c_call", api, "write"), Event(1, "return", api), Event(1, "call", store)),
     ]
-    assert way(events) == Way({"actors/app/api.py": 3, "runtime/store.py": 1}, changes=1, others=1)
+    assert way(events) == Way({"actors/app/agent.py": 3, "runtime/store.py": 1}, changes=1, others=1)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from greenroom.actors.app.administration.replies import ServerStats as ServerStats
     from greenroom.actors.app.administration.server_stats import GetStats as GetStats
     from greenroom.actors.app.administration.server_stats import HealthCheck as HealthCheck
-    from greenroom.actors.app.api import Agent as Agent
+    from greenroom.actors.app.agent import Agent as Agent
     from greenroom.actors.app.client.context import ClientContext as ClientContext
     from greenroom.actors.app.client.open_link import OpenedLink as OpenedLink
     from greenroom.actors.app.client.open_link import open_link as open_link

@@ -40,8 +40,8 @@ from greenroom.runtime.journal.revocations import SUFFIX as REVOCATIONS_SUFFIX
 from greenroom.runtime.journal.revocations import RevocationLog
 from greenroom.runtime.journal.secrets import Secret
 from greenroom.runtime.kernel.callbacks import CallbackQueue
+from greenroom.runtime.kernel.commit_queue import GroupCommit
 from greenroom.runtime.kernel.expiry import ExpirySweeper
-from greenroom.runtime.kernel.group_commit import GroupCommit
 from greenroom.runtime.kernel.kernel import Kernel
 from greenroom.runtime.kernel.outbox import Outbox
 from greenroom.runtime.kernel.pubsub import WINDOW_SECONDS, Bus, Subscriber

@@ -15,7 +15,7 @@ from greenroom.runtime.base.errors import RecordDamagedError, StoreDamagedError
 from greenroom.runtime.journal.chain import Checkpoint, Journal, head_of
 from greenroom.runtime.journal.verify import find_expired
 from greenroom.runtime.kernel.activation import ActivationCache
-from greenroom.runtime.kernel.group_commit import GroupCommit
+from greenroom.runtime.kernel.commit_queue import GroupCommit
 from greenroom.runtime.kernel.idempotency import expired_answer
 from greenroom.runtime.kernel.mailbox import CommitUnit
 from greenroom.runtime.lmdb import keys as lmdb_keys

@@ -30,8 +30,8 @@ from greenroom.runtime.base.options import CURRENT, RuntimeOptions
 from greenroom.runtime.base.supervision import Group, Quarantine, RestartHistory, restarted_kinds
 from greenroom.runtime.kernel.activation import ActivationCache
 from greenroom.runtime.kernel.callbacks import CallbackQueue
+from greenroom.runtime.kernel.commit_queue import BufferedEntriesUnit, GroupCommit
 from greenroom.runtime.kernel.dispatcher import Dispatcher
-from greenroom.runtime.kernel.group_commit import BufferedEntriesUnit, GroupCommit
 from greenroom.runtime.kernel.idempotency import Admission, IdempotencyTable
 from greenroom.runtime.kernel.mailbox import Activation, CommitUnit, Envelope, Result, Running
 from greenroom.runtime.kernel.outbox import Outbox

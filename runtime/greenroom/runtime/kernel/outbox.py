@@ -22,8 +22,8 @@ from greenroom.runtime.actor.message import Message
 from greenroom.runtime.base import errors
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.clock import Clock
+from greenroom.runtime.kernel.commit_queue import GroupCommit
 from greenroom.runtime.kernel.dispatcher import Dispatcher
-from greenroom.runtime.kernel.group_commit import GroupCommit
 from greenroom.runtime.kernel.mailbox import CommitUnit, Envelope
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.lmdb.environment import ACTORS, INDEXES

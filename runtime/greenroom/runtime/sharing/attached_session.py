@@ -15,7 +15,7 @@ from greenroom.runtime.actor.message import EncodedReply, decode_reply, encode_r
 from greenroom.runtime.api.runtime import Runtime
 from greenroom.runtime.base.address import Address
 from greenroom.runtime.base.errors import GreenroomError, RuntimeClosedError, StoreFailedError
-from greenroom.runtime.kernel.group_commit import GroupCommit
+from greenroom.runtime.kernel.commit_queue import GroupCommit
 from greenroom.runtime.kernel.kernel import Kernel
 from greenroom.runtime.kernel.mailbox import Envelope, Idempotency, Result
 from greenroom.runtime.kernel.pubsub import ANYBODY, Bus

@@ -20,7 +20,7 @@ import trio
 from greenroom.runtime.api.runtime import Runtime
 from greenroom.runtime.base.system import program_version
 from greenroom.runtime.base.unix_socket import bind_socket, peer_is_ours
-from greenroom.runtime.kernel.group_commit import GroupCommit
+from greenroom.runtime.kernel.commit_queue import GroupCommit
 from greenroom.runtime.kernel.kernel import Kernel
 from greenroom.runtime.kernel.mailbox import Envelope, Result
 from greenroom.runtime.kernel.pubsub import Bus
