@@ -113,11 +113,17 @@ REPAIR_RULES: Final = {
     MemoryActor.kind: memory_repair.RULE,
     SessionActor.kind: session_repair.RULE,
 }
-"""Actors that keep sound records in a repair; those of other kinds are set aside whole, or mended."""
+"""For each kind of actor, the rule by which a repair keeps sound entries.
+
+A repair sets actors of other kinds aside whole, or mends them.
+"""
 
 
 def shared_indexes(audit_days: int) -> list[Index]:
-    """Return the shared indexes; audit rows older than the journal expire after so many days."""
+    """Return the shared indexes.
+
+    Audit rows from before the journal existed expire after ``audit_days``.
+    """
     return [
         Index(directory.INDEX, names=directory.names_in),
         Index(migrations.INDEX, names=migrations.names_in),
@@ -141,14 +147,15 @@ def open_greenroom(
     """Open a runtime with shared sessions and agent memory, in an ``async with`` block.
 
     Send requests through an `Agent`. Several processes may open the same folder. One owns it; the others are
-    attached and use the relay. When the owner ends, another takes over. `SharedRuntime.role` is this one's
-    role.
+    attached and use the relay. When the owner ends, another takes over. `SharedRuntime.role` is the role of
+    this process.
 
     Raises:
-        TypeError: An option is unknown or of a wrong type, or two options set the same. The call itself
-            raises this, before anything is opened.
-        ValueError: A value is not allowed; raised likewise, except for an unknown language.
-        EmbedderError: The embedder lacks something, as far as is known without loading it.
+        TypeError: An option is unknown or of a wrong type, or two options set the same thing. The call
+            itself raises this, before anything is opened.
+        ValueError: A value is not allowed. The call itself raises this as well, but for an unknown language
+            the block raises it.
+        EmbedderError: The embedder lacks something, and this is noticed without loading it.
         StoreError: As `open_shared_runtime`.
     """
     return open_checked(path, check_greenroom_options("open_greenroom", options))
@@ -254,8 +261,8 @@ def finish_erasing(
 ) -> ExpungeInfo:
     """Rewrite an unused store without any data of erased persons. Blocks.
 
-    The audit log then no longer names them. Cached answers for repeated requests and dead letters are
-    dropped for everyone, because their persons are unknown.
+    The audit log then no longer names them. Dead letters, and cached answers for repeated requests, are
+    dropped for everyone, because the store does not record which persons they are about.
 
     Raises:
         StoreError: As `greenroom.runtime.expunge`.
@@ -283,8 +290,9 @@ def repair_greenroom(
 ) -> RepairInfo:
     """Write the sound records of a damaged, unused store into a new file. Blocks.
 
-    Of damaged memories and sessions an entry is kept if no lost record could contradict it. All others are
-    set aside whole, and all API keys are then revoked. The reply names everything.
+    Of damaged memories and sessions it keeps each entry that no lost record could contradict. It sets other
+    damaged actors aside whole. If records of API keys may be lost, it revokes all keys. The reply names every
+    loss.
 
     Args:
         path: The folder of the data; it is not changed.

@@ -40,11 +40,11 @@ ROW_BYTES: Final = 1_000
 MEMORY_BYTES: Final = 600
 """Estimated bytes of a waiting row of the injection log, and of each memory in it."""
 _MOST_OPEN: Final = 50
-"""Rows of a session in which a use is looked for; older rows count as unused."""
+"""A use is looked for in this many of the newest rows of a session; older rows count as unused."""
 
 
 def hook_address(owner: str) -> Address:
-    """Return the hook actor of an owner: the namespace of a user or agent."""
+    """Return the address of an owner's hook actor; ``owner`` is a user's or agent's namespace."""
     return Address(HOOKS, owner)
 
 
@@ -94,7 +94,7 @@ class HookActor(Actor):
 
     @handles(injection_log.NoteGiven)
     def note_given(self, request: injection_log.NoteGiven, context: Context) -> None:
-        """Add a row to the injection log, and record that the session has its contents."""
+        """Add a row to the injection log; record that the session has the row's contents."""
         self._check(context)
         given = request.given
         self._touch(request, context, request=given.query)
@@ -263,7 +263,7 @@ class HookActor(Actor):
     # -- parts -------------------------------------------------------------
 
     def _check(self, context: Context) -> None:
-        """Refuse another's hook data."""
+        """Refuse access to someone else's hook data."""
         if user_namespace(context.principal) != context.address.key:
             raise auth_errors.permission_denied("hooks", "hooks: they belong to someone else")
 
@@ -285,7 +285,7 @@ class HookActor(Actor):
         request: str,
         ended: str | None = None,
     ) -> None:
-        """Stage a session's last activity; a late event changes no newer state."""
+        """Stage a session's last activity; a late event does not change newer state."""
         principal: Principal = context.principal
         of, at = note.of, min(to_microseconds(note.at), context.now)
         key = records.session_key(of)
@@ -311,7 +311,7 @@ class HookActor(Actor):
     def _earlier(
         self, of: hook_messages.ClientSession, context: Context
     ) -> Slices[list[hook_messages.Earlier]]:
-        """Return the project's last other sessions, at least one with a request."""
+        """Return the project's last sessions besides this one; if possible, one has a request."""
         found = yield from _find_sessions(of.project, context, besides=records.session_key(of))
         newest, older = found[:EARLIER], found[EARLIER:]
         if not any(each.request for each in newest):

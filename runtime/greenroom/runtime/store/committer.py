@@ -1,7 +1,7 @@
 """Committers: commit groups of units to the store, in a thread or inline.
 
-Tests and simulations commit inline, because trio's autojump clock does not see a thread that ends with
-`run_sync_soon`. The kernel ensures that at most one group is in flight.
+Tests and simulations commit inline, because trio's autojump clock does not notice a thread that reports its
+end with `run_sync_soon`. The kernel ensures that at most one group is in flight.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from greenroom.runtime.lmdb.write_batch import WriteBatch
 from greenroom.runtime.store.store import Store
 
 Done = Callable[[Sequence[WriteBatch], StoreFailedError | None], None]
-"""Called with each group in the trio thread. After an error nothing may be answered; the process must end."""
+"""The committer calls this in the trio thread with each group.
+
+After an error, no request may be answered, and the process must end.
+"""
 
 
 class Committer(Protocol):
@@ -39,7 +42,7 @@ class Committer(Protocol):
 
 
 class ThreadCommitter:
-    """Commit in one own thread, because LMDB binds write transactions to threads."""
+    """Commit in a thread of its own, because LMDB binds write transactions to threads."""
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[Sequence[WriteBatch] | None] = SimpleQueue()
@@ -84,10 +87,10 @@ class InlineCommitter:
     """Commit within `submit`: for the autojump clock, simulations and injected faults.
 
     Args:
-        commit: Commits a group. A replacement can raise before or after `Store.commit` (a crash: the
-            exception leaves `submit`, and ``done`` is not called), raise `StoreFailedError` (a dead disk), or
-            set `WriteBatch.error` on units before `Store.commit`, which then skips them and their owners'
-            later ones.
+        commit: Commits a group. A replacement can do one of three things. It can raise before or after
+            `Store.commit`. That is a crash: the exception leaves `submit`, and ``done`` is not called. It can
+            raise `StoreFailedError`, as for a dead disk. It can set `WriteBatch.error` on units before
+            `Store.commit`, which then skips these units and the later ones of their owners.
     """
 
     def __init__(self, commit: Callable[[Store, Sequence[WriteBatch]], None] = Store.commit) -> None:

@@ -18,7 +18,7 @@ from greenroom.runtime import RuntimeStatistics
 BACKUP_DAYS: Final = 7
 EXPIRY_DAYS: Final = 14
 MOST_WAITING: Final = 100
-"""The most waiting hook events without a warning; the owner ingests each within a second."""
+"""More waiting hook events than this cause a warning; the owner ingests each within a second."""
 
 
 class Known(NamedTuple):
@@ -53,7 +53,7 @@ def _store(known: Known) -> Iterator[Advice]:
         yield _advise(
             "error",
             "store",
-            "a commit failed for good, so nothing is answered",
+            "a commit failed permanently, so the server answers no requests",
             "restart the server; if it names damage, `greenroom restore` a backup, or `greenroom repair`",
         )
     if failures := known.statistics.store.failures:
@@ -65,7 +65,7 @@ def _space(known: Known) -> Iterator[Advice]:
     store = known.statistics.store
     if store.map_bytes and store.used_bytes > FULL * store.map_bytes:
         share = 100 * store.used_bytes / store.map_bytes
-        sentence = f"the store has {share:.0f} % of what --max-size lets it have; at 95 % writes stop"
+        sentence = f"the store uses {share:.0f} % of --max-size; at 95 % writes stop"
         yield _advise(
             "error", "space", sentence, "restart with a larger --max-size, or forget what is not needed"
         )
@@ -125,7 +125,7 @@ def _relay(known: Known) -> Iterator[Advice]:
     versions = sorted({each.version for each in known.processes})
     if len(versions) > 1:
         sentence = f"the processes of the folder are of different versions: {', '.join(versions)}"
-        yield _advise("warning", "processes", sentence, "restart those of the older one")
+        yield _advise("warning", "processes", sentence, "restart the processes of the older version")
 
 
 def _embedder(known: Known) -> Iterator[Advice]:
@@ -136,7 +136,7 @@ def _embedder(known: Known) -> Iterator[Advice]:
             "warning",
             "embedder",
             f"{embedding.embedder} fails, so searches use words only{trouble}",
-            "fix the named cause, or choose another one with --embedder",
+            "fix the named cause, or choose another embedder with --embedder",
         )
 
 
@@ -162,7 +162,7 @@ def _audit(known: Known) -> Iterator[Advice]:
                 "error",
                 "audit",
                 f"the audit records {gap.first:,} to {gap.last:,} existed and are missing",
-                "an older copy may have replaced the store: `greenroom audit verify`",
+                "an older copy may have replaced the store; check it with `greenroom audit verify`",
             )
 
 
@@ -193,7 +193,7 @@ def _hooks(known: Known) -> Iterator[Advice]:
         yield _advise("warning", "hooks", sentence, "the server's log has the cause")
     if refused:
         sentence = f"{refused:,} hook events could not be read and were set aside"
-        yield _advise("warning", "hooks", sentence, "`greenroom doctor` says more; they are in spool/refused")
+        yield _advise("warning", "hooks", sentence, "see `greenroom doctor`; the events are in spool/refused")
 
 
 def _advise(severity: Severity, topic: str, sentence: str, remedy: str) -> Advice:

@@ -56,7 +56,7 @@ class _Reader(HTMLParser):
         """Begin a block, a heading, or a hidden element."""
         del attrs
         if self._hidden == ["head"] and tag not in _IN_HEAD:
-            self._hidden.clear()  # the tags for its end and for the body are optional
+            self._hidden.clear()  # the tags `</head>` and `<body>` are optional
         if tag == "title" and not self.title and "svg" not in self._hidden:
             self._is_title = True
         elif tag in _HIDDEN:
@@ -101,7 +101,7 @@ class _Reader(HTMLParser):
         return self.rawdata.find(">", i) + 1 or -1
 
     def end_block(self, place: int) -> None:
-        """End the present block."""
+        """End the current block."""
         if self._level:
             self._end_heading()
             return

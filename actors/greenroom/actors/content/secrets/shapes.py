@@ -1,6 +1,6 @@
 """Shapes of secrets, as their issuers publish them: a table of prefixes and alphabets.
 
-These are only facts; `detect` searches for them.
+This module has only data; `detect` searches texts for these shapes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Pattern(NamedTuple):
     """Secrets without a common prefix.
 
     Attributes:
-        part: A literal in each.
+        part: A literal text that each of these secrets contains.
         pattern: A regular expression with bounded repetitions. Its group, if any, is the secret.
         is_spread: Whether it spans several runs of letters, digits and marks.
     """
@@ -32,9 +32,10 @@ class Shape(NamedTuple):
     """Secrets with a common prefix.
 
     Attributes:
-        alphabet: The following characters, as in a regular expression's brackets.
-        least: How many follow at least. All of them belong to the secret.
-        alone: Whether the prefix is common: no letter may come before it, and no plain words after it.
+        alphabet: The characters that may follow the prefix, as in a regular expression's brackets.
+        least: The least number of characters that follow. All that follow belong to the secret.
+        alone: Whether ordinary texts contain the prefix, too. Then no letter may come before it, and no plain
+            words after it.
     """
 
     kind: str

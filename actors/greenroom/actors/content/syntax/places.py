@@ -1,4 +1,4 @@
-"""Lookup of a workspace's files for imports: by folders, ends of paths, and manifests."""
+"""Find the workspace files that imports mean: by folders, ends of paths, and manifests."""
 
 from __future__ import annotations
 
@@ -70,17 +70,17 @@ class Places:
         return self._by_folder.get(path, [])
 
     def folders_ending(self, tail: str) -> list[str]:
-        """Return the folders with files and a path with this end."""
+        """Return each folder that holds files if its path ends with ``tail``."""
         found = self._by_last.get(_SEPARATOR.split(tail)[-1], ())
         return [path for path in found if path == tail or path.endswith(f"/{tail}")]
 
     def folders_named(self, name: str) -> list[str]:
-        """Return the folders with files and a path with the end of a dotted name."""
+        """Return each folder that holds files if its path ends with a dotted name."""
         found = self._by_last.get(name.rpartition(".")[2], ())
         return [path for path in found if f".{path}".replace("/", ".").endswith(f".{name}")]
 
     def in_project(self, name: str) -> list[str]:
-        """Return the folders of a dotted name that begins with a C# project's name."""
+        """Map a dotted name that begins with a C# project's name to its folders."""
         starts = [each for each in prefixes(name, ".") if each in self._projects]
         return [
             below(self._projects[each], name[len(each) :].strip(".").replace(".", "/")) for each in starts
@@ -118,7 +118,7 @@ class Places:
         return next((path for path in paths if path in self.files), None)
 
     def ending(self, tail: str, importer: str) -> str | None:
-        """Return the nearest file with an end of a path; None if it is ambiguous."""
+        """Return the path that ends with ``tail`` and is nearest to ``importer``; None if ambiguous."""
         key = "/".join(tail.rsplit("/", 2)[-2:])
         found = [path for path in self._by_end.get(key, ()) if path == tail or path.endswith(f"/{tail}")]
         if len(found) > 1:
@@ -164,7 +164,7 @@ class Places:
 
 
 def below(folder: str, path: str) -> str:
-    """Join a folder and a relative path; outside of the workspace it begins with `..`."""
+    """Join a folder and a relative path; a result outside the workspace begins with `..`."""
     whole = normpath(join(folder, path))
     return "" if whole == "." else whole
 

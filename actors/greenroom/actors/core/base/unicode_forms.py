@@ -12,10 +12,16 @@ from typing import Final, Literal
 
 _STRETCH: Final = 64
 _PILE: Final = 32
-"""Characters normalized at once, and joining ones after them: long runs of marks take quadratic time."""
+"""At most `_STRETCH` characters are normalized at once, with at most `_PILE` more that join them.
+
+Longer runs of marks would take quadratic time.
+"""
 _ALL_MIXES: Final = 3
 _ONE_CHANGE: Final = 8
-"""Characters with two forms, up to which all mixes are tried, and those with one change."""
+"""For up to `_ALL_MIXES` characters with two forms, all mixes are tried.
+
+For up to `_ONE_CHANGE`, only the mixes in which the form changes once are tried.
+"""
 _JAMO: Final = ("\u1160", "\u11ff")
 """Hangul vowels and finals, which are no marks but join the syllable before them."""
 
@@ -35,8 +41,8 @@ def forms(text: str) -> tuple[str, ...]:
 def mixed_forms(text: str) -> tuple[str, ...]:
     """Return `forms`, and mixed forms in which only some characters are composed.
 
-    These are all mixes of up to three characters, and of up to eight those with one change, as where two
-    texts were joined.
+    For up to three characters with two forms, these are all mixes. For up to eight, these are the mixes in
+    which the form changes once, as where two texts were joined.
     """
     found = dict.fromkeys(forms(text))
     if len(found) == 1 or len(text) > _STRETCH:
@@ -95,7 +101,7 @@ def _normalized(form: Literal["NFC", "NFD"], text: str) -> str:
 
 
 def _stretches(text: str) -> Iterator[tuple[int, str]]:
-    """Yield a long text in parts that no characters join, with offsets."""
+    """Yield the parts of a long text and their offsets; no character joins two parts."""
     start = 0
     while start < len(text):
         end = min(len(text), start + _STRETCH)

@@ -19,7 +19,7 @@ from greenroom.actors.knowledge.ingest.files.places import CLIENT_FOLDERS, Files
 from greenroom.runtime import Procedure
 
 MAX_NAMED: Final = 20
-"""Files left out that a reply names; more are only counted."""
+"""At most this many left-out files are named in a reply; it only counts the rest."""
 _NAME: Final = r"^(?![\\/])(?!(.*/)?\.\.?(/|$))[^\x00-\x1f\x7f]*(?!\n)$"
 
 
@@ -55,7 +55,7 @@ class DocumentText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class IngestDocuments(Procedure[DocumentsIngested], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Put changed files or texts into a corpus, and remove deleted files' documents.
 
-    A document from a text stays until ``remove`` names it; one from a file goes with the file.
+    A document from a text stays until ``remove`` names it; one from a file is removed with the file.
     """
 
     runs = "here"

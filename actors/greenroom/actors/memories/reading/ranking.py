@@ -3,8 +3,8 @@
     quality = 0.4 importance + 0.2 use + 0.1 recent use + 0.3 rating
 
 The quality is 0-1 and independent of any query. The writer sets the importance. Use grows with each use and
-is 0.63 after five. Recent use halves every three weeks. The rating is the mean of all ratings, from -1 (0)
-over none (0.5) to 1 (1).
+is 0.63 after five. Recent use halves every three weeks. The rating is the mean of all ratings: -1
+counts as 0, no rating as 0.5, and 1 as 1.
 """
 
 from __future__ import annotations

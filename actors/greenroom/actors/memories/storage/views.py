@@ -1,4 +1,4 @@
-"""Memories as replies have them, and the filters of requests that scan entries."""
+"""Memories in the form that replies have, and filters for requests that scan entries."""
 
 from __future__ import annotations
 
@@ -96,7 +96,10 @@ def compressed_form(repository: MemoryRepository, context: Context, entry: Entry
 
 
 def version_id(entry: Entry, number: int, version: Version) -> int:
-    """Return the number of a version within its root; the lowest possible in older records."""
+    """Return the number of a version within its root.
+
+    An older record may not have it; then return the lowest number that is possible.
+    """
     if version.details is not None:
         return version.details.update
     return entry.update if number == entry.version else entry.number + number - 1
@@ -179,9 +182,9 @@ def newest_first(
     highest: int | None = None,
     prefix: bytes = records.UPDATES,
 ) -> Iterator[StoredEntry]:
-    """Yield the entries of an order, newest update first, up to the update ``highest``.
+    """Yield the entries that ``prefix`` lists, newest update first; leave out updates after ``highest``.
 
-    No order has forgotten ones. Damaged entries are skipped, and the reply reports them.
+    Forgotten entries are not listed. Damaged entries are skipped, and the reply reports them.
     """
     start = None if highest is None else prefix + highest.to_bytes(8)
     met = filter_damage(context, prefix)

@@ -19,9 +19,9 @@ from greenroom.runtime import Refusal
 
 CHECKED_AT_ONCE: Final = 1_000
 MOST_PROBLEMS: Final = 10
-"""The check stops after so many problems that refuse an import."""
+"""The check stops after this many problems that prevent an import."""
 MOST_NAMED: Final = 100_000
-"""The most left-out lines, and the most warnings, that are reported; all are counted."""
+"""At most this many left-out lines, and this many warnings, are reported; all are counted."""
 
 
 class Survey:
@@ -115,7 +115,7 @@ class Survey:
             self.digest.update(b"\n")
         else:
             key = checked.identity[1]
-            sentence = f"key: {key!r} is in memory {first:,} of this source already; each key comes once"
+            sentence = f"key: {key!r} is the key of memory {first:,} of this source, too; use each key once"
             self._skip(LineError(made.place, sentence, "key"))
 
     def _skip(self, problem: LineError) -> None:

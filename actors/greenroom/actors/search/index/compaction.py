@@ -22,17 +22,17 @@ from greenroom.actors.search.index.segment import Chunk, Segment
 from greenroom.runtime import Context, Slices
 
 STEP_BYTES = 262_144
-"""About the bytes of records that one step writes."""
+"""One step writes about this many bytes of records."""
 CLEARED = 64
-"""The records of doomed segments that one step deletes."""
+"""One step deletes at most this many records of doomed segments."""
 PATCHES = 256
-"""Patches are folded at this number, and at one for each `ROWS_A_PATCH` rows."""
+"""Patches are folded if there are this many, and at least one for each `ROWS_A_PATCH` rows."""
 ROWS_A_PATCH = 32
 DEAD_ROWS = 256
-"""A segment is rewritten if more rows than these, and more than a quarter, are dead."""
+"""A segment is rewritten if more than this many of its rows, and more than a quarter of them, are dead."""
 VECTOR_ROWS = 512
 SMALL_CHUNKS = 32
-"""Chunks of vectors are gathered if so many are less than half full."""
+"""Chunks of vectors are gathered if at least this many are less than half full."""
 
 
 @dataclass(slots=True)
@@ -41,9 +41,9 @@ class _NewSegment:
 
     Attributes:
         start: The first segment that it replaces.
-        end: The first segment after those.
-        kept: Which of their rows it has.
-        steps: Yields the chunks of its postings; None after the last.
+        end: The first segment after the replaced ones.
+        kept: Which rows of the replaced segments it keeps.
+        steps: Yields the chunks of its postings. After the last chunk this attribute is None.
         touched: The ids of memories that changed since the start.
     """
 
@@ -79,7 +79,7 @@ class Compactor:
         return True
 
     def step(self, context: Context, *, is_quiet: bool = False) -> Slices[bool]:
-        """Do one step, if there is one; if it ``is_quiet`` even merge a few runs."""
+        """Do one step, if there is one; if ``is_quiet``, merge even a few runs."""
         many = FEW if is_quiet else MANY
         if self._building is not None:
             yield from self._build(context, self._building)
@@ -210,7 +210,7 @@ class Compactor:
     # -- patches -----------------------------------------------------------
 
     def _many_patches(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]] | None:
-        """Return the ids and rows to fold, if enough; patches in the tail stay."""
+        """Return ids and rows to fold, if there are enough; patches in the tail stay."""
         patched = self._loaded.patched
         enough = 1 if self._folding else max(PATCHES, self._corpus.size // ROWS_A_PATCH)
         if len(patched) < enough:
@@ -226,7 +226,7 @@ class Compactor:
     def _fold(
         self, context: Context, ids: npt.NDArray[np.uint64], rows: npt.NDArray[np.intp]
     ) -> Slices[None]:
-        """Rewrite a block of columns with patches, and delete the patches."""
+        """Rewrite one block of columns that has patches, and delete these patches."""
         unknown = ids[rows < 0][: records.BLOCK_ROWS]
         if len(unknown):
             yield from self._drop_patches(context, unknown)

@@ -49,7 +49,7 @@ _NEEDED = (
 OPENING = 3
 """The number of memories that open a conversation."""
 LONG = 100
-"""Words that count for the length of a memory; without the limit a book would always come first."""
+"""At most this many words count for the length of a memory; else a book would always come first."""
 _BYTES_A_ROW = 53
 """Bytes that a view keeps for each row after a search."""
 
@@ -89,7 +89,7 @@ class View:
     def prepare(self) -> Slices[None]:
         """Calculate and cache what every query needs."""
         for name in _NEEDED:
-            if name not in self.__dict__:  # which has the cached properties
+            if name not in self.__dict__:  # `__dict__` has the cached properties
                 getattr(self, name)
                 yield
 
@@ -112,12 +112,12 @@ class View:
 
     @cached_property
     def lengths(self) -> Floats:
-        """Terms of each text."""
+        """The number of terms in each text."""
         return self.corpus.lengths("text").astype(np.float32)
 
     @cached_property
     def total(self) -> float:
-        """Terms of all visible texts."""
+        """The number of terms in all visible texts."""
         return float(self.lengths.sum(where=self.visible, dtype=np.float64))
 
     @cached_property
@@ -127,12 +127,12 @@ class View:
 
     @cached_property
     def before(self) -> Rows:
-        """The previous row of each, or -1; one more entry maps -1 to -1."""
+        """The row before each row, or -1; a further last entry maps -1 to itself."""
         return np.append(self.neighbours.previous, np.int32(-1))
 
     @cached_property
     def after(self) -> Rows:
-        """The following row of each, in the same form."""
+        """The row after each row, in the same form as `before`."""
         return np.append(self.neighbours.following, np.int32(-1))
 
     @cached_property
@@ -142,7 +142,7 @@ class View:
 
     @cached_property
     def nearby_lengths(self) -> Floats:
-        """Terms of each text and of its neighbours, weighted by `BEFORE` and `AFTER`."""
+        """The number of terms in each text and its neighbours, weighted by `BEFORE` and `AFTER`."""
         if not self.has_neighbours:
             return self.lengths
         total = np.where(self.visible, self.lengths, np.float32(0))
@@ -171,12 +171,18 @@ class View:
 
     @cached_property
     def before_weights(self) -> list[Floats]:
-        """`BEFORE` for `side_by_side` from its 2nd, 3rd, ... row; 0 beyond the conversation."""
+        """One array for each weight in `BEFORE`, for `side_by_side` from its 2nd, 3rd, ... row.
+
+        An entry is 0 where the neighbour would be outside of the conversation.
+        """
         return self._weights(BEFORE)
 
     @cached_property
     def after_weights(self) -> list[Floats]:
-        """`AFTER` for `side_by_side` up to its last rows; 0 beyond the conversation."""
+        """One array for each weight in `AFTER`, for `side_by_side` without its last rows.
+
+        An entry is 0 where the neighbour would be outside of the conversation.
+        """
         return self._weights(AFTER)
 
     def _weights(self, weights: Sequence[float]) -> list[Floats]:
@@ -194,7 +200,7 @@ class View:
 
     @cached_property
     def conversation_lengths(self) -> Floats:
-        """Terms of each conversation."""
+        """The number of terms in each conversation."""
         if not self.conversations:
             return np.zeros(0, np.float32)
         there = self.visible & (self.corpus.conversation >= 0)

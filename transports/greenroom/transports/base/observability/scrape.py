@@ -1,6 +1,7 @@
 """`/metrics`: the ASGI app that answers a scrape.
 
-Any caller of the same server may read it: it has the same checks of `Host` and `Origin` as all else.
+The app itself checks no caller. `HttpApp` checks `Host` and `Origin` as for every other path. If keys are
+required, it admits only administrators.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def metrics_app(observed: ObservedServer) -> App:
 
 
 def _render(snapshot: Any, accept: str) -> tuple[bytes, str]:
-    from greenroom.transports.base.observability.prometheus import render  # noqa: PLC0415 - 60 ms, for scrapes
+    from greenroom.transports.base.observability.prometheus import render  # noqa: PLC0415 - takes 60 ms; only scrapes need it
 
     return render(snapshot, accept)
 

@@ -47,7 +47,7 @@ class Failures:
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A failure; without a sentence, a mark that all failures before it were reported."""
+    """A failure. Without a sentence, it marks that all failures before it were reported."""
 
     at: datetime
     hook: str = ""
@@ -63,7 +63,7 @@ def note_failure(folder: Path | None, hook: str, sentence: str) -> None:
 def _clean(text: str) -> str:
     """Remove secrets and private parts, which a name or option may contain."""
     try:
-        from greenroom.actors.content.secrets.detect import without_secrets  # noqa: PLC0415 - where something failed
+        from greenroom.actors.content.secrets.detect import without_secrets  # noqa: PLC0415 - needed only after a failure
         from greenroom.actors.content.text.private_parts import cut_private  # noqa: PLC0415 - as above
 
         shown = cut_private(replace_surrogates(text))[: 4 * _MAX_SENTENCE]
@@ -117,7 +117,7 @@ def _places(folder: Path | None) -> Iterator[tuple[Path, bool]]:
     """Yield the folders for failures, the preferred one first, and whether each has a spool."""
     if folder is not None:
         yield folder, True
-    from greenroom.actors.core.base.default_folders import default_state_folder  # noqa: PLC0415 - where something failed, and once in a session
+    from greenroom.actors.core.base.default_folders import default_state_folder  # noqa: PLC0415 - needed only after a failure, and once in a session
 
     states = default_state_folder("hooks")
     if folder is not None:
@@ -125,7 +125,7 @@ def _places(folder: Path | None) -> Iterator[tuple[Path, bool]]:
     yield states, False
 
 
-def _opened(folder: Path, has_spool: bool, *, create: bool = False) -> AbstractContextManager[int]:  # noqa: FBT001 - of a pair
+def _opened(folder: Path, has_spool: bool, *, create: bool = False) -> AbstractContextManager[int]:  # noqa: FBT001 - one of a pair from `_places`
     if has_spool:
         return closed_after(open_spool_folder(folder, create=create))
     if create:
@@ -133,7 +133,7 @@ def _opened(folder: Path, has_spool: bool, *, create: bool = False) -> AbstractC
     return closed_after(os.open(folder, FOLDER_FLAGS))
 
 
-def _lines(folder: Path, has_spool: bool) -> list[_Line]:  # noqa: FBT001 - of a pair
+def _lines(folder: Path, has_spool: bool) -> list[_Line]:  # noqa: FBT001 - one of a pair from `_places`
     found: list[_Line] = []
     with suppress(OSError, GreenroomError), _opened(folder, has_spool) as above:
         for name in (_OLDER, _FILE):

@@ -1,7 +1,7 @@
 """The new part of a transcript, read in bounded time and memory.
 
-Another program writes the file meanwhile: it may end within a line, be truncated, rewritten or removed, and
-contain anything. It is read only in the client's own folder, and never through a link.
+Another program writes the file at the same time. So the file may end within a line, be truncated, rewritten
+or removed, and contain anything. Only a file in the client's own folder is read, and never through a link.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from greenroom.transports.clients.hooks.spool import ReadOffset
 from greenroom.transports.clients.hooks.turns import Conversation, RawTurn
 
 MAX_SCAN: Final = 16 << 20
-"""Bytes of the new part that are read, the newest ones."""
+"""At most this many bytes of the new part are read: the newest ones."""
 MAX_LINE: Final = 2 << 20
 """Bytes of a line that is read; longer lines are skipped."""
 MAX_TEXT: Final = 400_000
-"""Characters of all turns together, the newest ones."""
+"""All turns together have at most this many characters; the newest turns are kept."""
 MAX_OUTPUT: Final = 2_000
 """Characters of a tool's output; more is useless to a later session."""
 MAX_COMMAND: Final = 2_000
@@ -46,7 +46,7 @@ def check_path(named: str, place: Transcripts, environment: Mapping[str, str]) -
     Args:
         named: The path that the client sent.
         place: The location of the client's transcripts.
-        environment: May name the client's folder.
+        environment: The environment variables; one of them may name the client's folder.
 
     Raises:
         TranscriptRefusedError: It is in another folder, or has another extension.
@@ -69,7 +69,7 @@ def key_of(client: str, session: str, path: str) -> str:
 
 
 def read_tail(path: str, place: Transcripts, kept: ReadOffset | None) -> tuple[list[RawTurn], ReadOffset]:
-    """Return the part of a transcript after an offset; all of a rewritten one.
+    """Return the part of a transcript after an offset; all of it if rewritten.
 
     Args:
         path: The result of `check_path`.

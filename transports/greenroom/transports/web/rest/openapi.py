@@ -23,10 +23,10 @@ _EVERYBODY: Final = ("bearer",), ("session",)
 _CHANGES: Final = ("bearer",), ("session", "csrf")
 
 _INTRODUCTION: Final = """\
-Every request of Greenroom's tools, as HTTP and JSON. A program shows an API key or an access token; a \
-browser logs in and has a cookie, and sends the CSRF token that log-in answered with whatever it posts. \
-Making keys, exports, and reading as another agent need a confirmation (`CONFIRMATION_NEEDED`): a browser \
-sends the code of its terminal, or its key, in the header X-Confirmation. \
+Every request of Greenroom's tools, as HTTP and JSON. A program sends an API key or an access token. A \
+browser logs in, and gets a cookie and a CSRF token; it sends this token with each POST request. \
+To make keys, to export, or to read as another agent, a confirmation is needed (`CONFIRMATION_NEEDED`): a \
+browser sends the code of its terminal, or its key, in the header X-Confirmation. \
 Failures are problem documents (RFC 9457) with the codes that tools answer."""
 
 
@@ -101,13 +101,17 @@ def _reads() -> dict[str, Any]:
         f"{ROOT}/events": {
             "get": {
                 "operationId": "events",
-                "summary": "Hear of changes of resources, by server-sent events",
+                "summary": "Receive changes of resources, by server-sent events",
                 "parameters": [{"name": "topic", "in": "query", "required": True, "schema": topics}, *_AS],
                 "responses": {"200": stream, "default": _ref("responses/Problem")},
             }
         },
         f"{ROOT}/openapi.json": {
-            "get": {"operationId": "openapi", "summary": "This", "responses": _answers({"type": "object"})}
+            "get": {
+                "operationId": "openapi",
+                "summary": "Read this description",
+                "responses": _answers({"type": "object"}),
+            }
         },
     }
 
@@ -118,7 +122,7 @@ def _impersonation_headers() -> dict[str, Any]:
         key: {
             "name": HEADERS[key],
             "in": "header",
-            "description": f"{meaning} Percent-encoded; or `{key}` in the URL.",
+            "description": f"{meaning} Percent-encode it, or send it as `{key}` in the URL.",
             "schema": {"type": "string"},
         }
         for key, meaning in PARAMETERS.items()
@@ -160,7 +164,7 @@ _LOG_IN: Final[dict[str, Any]] = {
     f"{ROOT}/session": {
         "get": {
             "operationId": "session",
-            "summary": "Who one is, and until when",
+            "summary": "Show who is logged in, and until when",
             "parameters": _AS,
             "responses": _answers(output_schema(SessionView)),
         }

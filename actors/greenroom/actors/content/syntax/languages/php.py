@@ -53,7 +53,7 @@ _MOST: Final = 1_000
 
 
 def _names_of(text: str) -> list[ImportedName]:
-    r"""Return the names of a statement such as `use A\{B, C as D}` or `require`."""
+    r"""Return what a statement such as `use A\{B, C as D}` or `require` imports."""
     found = _USE.match(text)
     if found is None:
         path = _QUOTED.search(text)
@@ -75,7 +75,7 @@ def _named(space: str, text: str) -> ImportedName:
 
 
 def _php(imported: Import, importer: str, places: Places) -> list[str]:
-    """Resolve a class by composer.json or by its namespace's folder; else a path."""
+    """Resolve a class by composer.json or its namespace's folder; without a name, resolve a path."""
     if not imported.name:
         beside = below(dirname(importer), imported.module)
         return [beside] if beside in places.files else as_list(places.ending(imported.module, importer))

@@ -3,7 +3,7 @@
     id = prefix << 28 | number
 
 Prefixes are random and never reused, so that neither an id nor a gap reveals other corpora. Numbers count
-up in each corpus and are never reused. Before stores of format 3 the number alone was the id.
+up in each corpus and are never reused. In stores before format 3, the id was the number alone.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class IdPrefixActor(Actor):
                 context.put(_key(prefix), b"")
                 return prefix
         raise Refusal(
-            "QUOTA_EXCEEDED", "too many corpora were made: no ids are left for the passages of another"
+            "QUOTA_EXCEEDED", "too many corpora were made: no ids are left for passages of another corpus"
         )
 
     @handles(corpus_requests.KnowIdPrefixes)
@@ -58,8 +58,8 @@ class IdPrefixActor(Actor):
 async def give_prefixes(runtime: RuntimeClient, *, renew: bool) -> None:
     """Give each corpus of an older store its prefix; resumable at the next start.
 
-    A store with one corpus keeps its older ids, since they cannot mean another one. ``renew`` changes every
-    prefix: a store restored from a backup would reuse numbers.
+    A store with one corpus keeps its older ids, since they cannot mean a passage of another one. ``renew``
+    changes every prefix, because a store restored from a backup would reuse numbers.
     """
     try:
         rows = await runtime.query(AllCorpora())

@@ -30,7 +30,7 @@ def find_fault(models: Path, *, looks_inside: bool = False) -> str | None:
     try:
         record = json.loads((folder / RECORD).read_bytes())
         if record["layout"] != LAYOUT:
-            return f"what is in {folder} was installed by another version of this program"
+            return f"another version of this program installed the files in {folder}"
         for name in (WEIGHTS, TOKENIZER):
             installed = record["files"][name]
             if (folder / name).stat().st_size != installed["size"]:
@@ -67,5 +67,5 @@ def resolve_auto(choice: EmbedderChoice, *, looks_inside: bool = False) -> tuple
 
 
 def add_remedy(fault: str) -> str:
-    """Add what to do to the reason why MiniLM cannot be loaded."""
+    """Add the remedy to the reason why MiniLM cannot be loaded."""
     return f"{fault}; `greenroom embedder install minilm` brings it"

@@ -1,6 +1,6 @@
 """The bundled word vectors, which compare texts without a model.
 
-`bench.distill` distills them from a model of sentences, named in `word_vectors/NOTICE.md`: the sum of the
+`bench.distill` distills them from a sentence model, which `word_vectors/NOTICE.md` names. The sum of the
 vectors of a text's tokens approximates the model's vector of the text. A text's vector depends on no other
 text. The words of a query stay separate, since the search knows their rarity and weighs them.
 """
@@ -48,7 +48,7 @@ class StaticEmbedder(LocalEmbedder):
         return [quantization.quantize(self._sum(embedded_part(text))) for text in texts]
 
     def query(self, text: str) -> QueryVectors:
-        """Return the vectors of a query: for each word the sum of its tokens'."""
+        """Return the vectors of a query: for each word, the sum of its token vectors."""
         words = [word.spelling for word in words_of(embedded_part(text))]
         found = {word: self._sum(word).tobytes() for word in dict.fromkeys(words)}
         return QueryVectors(space=self.space, words=words, rows=b"".join(map(found.__getitem__, words)))

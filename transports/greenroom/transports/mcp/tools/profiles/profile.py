@@ -12,31 +12,31 @@ from greenroom.transports.mcp.tools.answer_times import Moment
 
 
 class Made(msgspec.Struct, frozen=True):
-    """An older member of an answer with a value that no current member has."""
+    """An older member of an answer; no current member has its value."""
 
     kind: Any
     make: Callable[[Any], Any]
 
 
 class Told(msgspec.Struct, frozen=True):
-    """An older member of an answer that depends on its time."""
+    """An older member of an answer; its value depends on the time of the answer."""
 
     kind: Any
     tell: Callable[[Moment], Any]
 
 
 OlderName = str | Made | Told
-"""The value of an older name: that of a current name, or a computed one."""
+"""What an older name stands for: a current name with the same value, or a computed value."""
 
 OlderNames = Mapping[type[msgspec.Struct], Mapping[str, OlderName]]
-"""Older names by the type of an answer, of a part of one, or of a common base."""
+"""Older names by type: the type of an answer, of a part of an answer, or of a base that several share."""
 
 
 class OlderParameter(msgspec.Struct, frozen=True):
     """A parameter of a tool's older form; null means absent, if it is optional.
 
     Attributes:
-        read: Converts a value to the current parameter's; None for an absent value.
+        read: Converts a value to the value of the current parameter; it returns None for an absent one.
         spreads: Whether ``read`` returns several current parameters by name.
         listed: The listed type, if narrower than the accepted one.
     """
@@ -60,7 +60,7 @@ class ToolProfile(msgspec.Struct, frozen=True, kw_only=True):
         tools: The listed tools in order; None for every current tool.
         defaults: Additional arguments by tool, for calls whose arguments all fit the tool's older form.
         parameters: By tool, additional or wider parameters of its older form.
-        descriptions: Descriptions of tools in this system's words, where its clients' models need others.
+        descriptions: Descriptions of tools in the words of the profile's system, where its models need these.
         older_prompts: Whether prompts list the older names of their arguments.
         older: The older names in answers. A name that the current answer also has gets the older meaning.
     """

@@ -152,7 +152,7 @@ def _show_check(found: AuditChecked, wrong: list[str]) -> None:
     report = found.report
     for each in found.breaks:
         if each.restored:
-            say(f"records {each.first} to {each.last} went when a backup was restored")
+            say(f"records {each.first} to {each.last} were lost when a backup was restored")
     if not wrong:
         what = "the log is empty" if not report.last else f"{report.rows:,} records are intact"
         more = f"; {report.redacted:,} of them no longer name a person" if report.redacted else ""

@@ -1,6 +1,6 @@
 """`greenroom erase`: counts and erases a person's data, and rewrites the store's file.
 
-If a server is running, the command attaches to it and erases at once; the file then waits for `--finish`.
+If a server is running, the command attaches to it and erases at once. Later, `--finish` rewrites the file.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _WORDS: Final = {
     "memory_versions": "versions of these memories",
     "ratings": "ratings of others' memories",
     "sessions": "sessions, whole",
-    "session_fields": "keys of the state and the metadata of these",
-    "messages_of_others": "messages that others wrote in these",
+    "session_fields": "keys of the state and the metadata of these sessions",
+    "messages_of_others": "messages that others wrote in these sessions",
     "session_notes": "notes, decisions and steps in others' sessions",
     "api_keys": "API keys",
     "hook_events_waiting": "events of hooks that waited for a server",
-    "given": "notes of what hooks gave",
-    "hook_events": "marks of events from hooks",
-    "hook_sessions": "marks of sessions of clients that have hooks",
+    "given": "rows of the injection log (what hooks gave)",
+    "hook_events": "records of ingested events from hooks",
+    "hook_sessions": "records of sessions of clients that have hooks",
 }
 """The texts of counts with unclear names."""
 
@@ -65,7 +65,7 @@ async def erase(chosen: argparse.Namespace, resolved: Resolved) -> int:
 async def _send(request: EraseUser, settings: Settings) -> tuple[UserErased, bool]:
     """Send the request; return its reply, and whether this process owns the store.
 
-    Events in the spool belong to the person, too; a running server has taken them.
+    The person's events in the spool count, too; a running server has already ingested them.
     """
     async with open_store(settings) as runtime:
         erased = await Agent(runtime, operator(settings)).ask(request)
@@ -95,7 +95,7 @@ async def _is_confirmed(chosen: argparse.Namespace) -> bool:
 async def _finish(chosen: argparse.Namespace, settings: Settings, done: UserErased | None) -> int:
     """Rewrite the file, unless a server uses it."""
     try:
-        async with open_store(settings) as runtime:  # messages to actors are delivered before the rewrite
+        async with open_store(settings) as runtime:  # delivers waiting messages to actors before the rewrite
             if runtime.role != "owner":
                 return complain("erase", f"a server uses {settings.data}; stop it first", exit_codes.OWNED)
         rewrite = partial(
@@ -133,19 +133,19 @@ def _show(
     for path in left:
         say(f"a command that was killed has left a copy that may hold everything: {printable(str(path))}")
     if older or left or (erased is not None and erased.backups):
-        say("these copies, and others that were made of the files, are not changed: remove them yourself")
+        say("these copies, and any other copies of the files, are not changed: remove them yourself")
 
 
 def _show_counts(chosen: argparse.Namespace, erased: UserErased) -> None:
     who = printable(chosen.person)
     verb = "was erased" if erased.erased else "would be erased"
-    say(f"of {who} {verb}:" if erased.counts else f"of {who} {verb}: nothing is there")
+    say(f"data of {who} that {verb}:" if erased.counts else f"nothing {verb}: nothing of {who} is there")
     for kind, count in erased.counts.items():
         say(f"  {count:>9,}  {_WORDS.get(kind, kind.replace('_', ' '))}")
     if erased.agents:
-        say(f"agents taken for theirs: {', '.join(erased.agents)}")
+        say(f"agents that count as this person's: {', '.join(erased.agents)}")
     if erased.shared_agents:
-        say(f"left, since they work for others, too (see --agents): {', '.join(erased.shared_agents)}")
+        say(f"agents kept, since they may work for others (see --agents): {', '.join(erased.shared_agents)}")
     for path in erased.backups:
         say(f"a copy of the store still holds everything: {printable(path)}")
     if erased.remains:

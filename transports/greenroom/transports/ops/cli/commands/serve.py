@@ -90,15 +90,18 @@ _START_US_WHERE_THEY_WORK: Final = frozenset({"codex"})
 
 
 Opened = Callable[[Linker, BrowserSessions, trio.Event], Awaitable[None]]
-"""What a server is opened for: makes links, sees the browsers, and ends the server by setting the event."""
+"""The work for which a command opens a server.
+
+It makes links, sees the browsers, and sets the event to end the server.
+"""
 
 
 class Purpose(NamedTuple):
-    """What a command serves for."""
+    """The purpose for which a command serves."""
 
     command: str = "serve"
     may: Literal["create", "own"] = "create"  # as in `open_shared_runtime`
-    opened: Opened | None = None  # its purpose; None for `serve`, which prints where clients reach it
+    opened: Opened | None = None  # its work; None for `serve`, which prints where clients reach it
 
 
 def serve(_chosen: argparse.Namespace, resolved: Resolved) -> int:
@@ -141,7 +144,7 @@ def serve_for(purpose: Purpose, resolved: Resolved) -> int:
                 _complain(settings),
             )
     finally:
-        gc.freeze()  # the interpreter's last collection would take 0.3 of the second after a signal
+        gc.freeze()  # else the last collection takes 0.3 s of the one second after a signal
 
 
 async def _serve(
@@ -157,7 +160,7 @@ async def _serve(
         stop=_STOP_SECONDS,
     )
     async with AsyncExitStack() as stack:
-        # Before the store: an address that is in use is reported at once.
+        # The sockets open before the store, so that an address in use is reported at once.
         sockets = await open_sockets(settings, stack)
         runtime = await stack.enter_async_context(
             open_store(settings, embedder, may=purpose.may, serves=True)
@@ -206,7 +209,7 @@ async def _serve(
             if sockets.base_url() is None:
                 return None
             token = sessions.make_link(read_only=read_only, terminal=terminal)
-            # Only now is the path needed: a server also starts if the folder's owner does not answer.
+            # The path is needed only here, so a server starts even if the folder's owner does not answer.
             return f"{sockets.base_url()}{sockets.browser_path(runtime) or ''}{LINKS}{token}"
 
         def agent_for(client_name: str, caller: Caller = authentication.on_stdio) -> Agent:
@@ -285,7 +288,7 @@ async def _serve(
 async def _open_indexes(
     stack: AsyncExitStack, nursery: trio.Nursery, settings: Settings, runtime: SharedRuntime, reach: Reach
 ) -> Workspaces | None:
-    """Keep the indexes of workspaces and renew documents for newer readers, unless disabled."""
+    """Keep workspace indexes, and read documents again if their reader is newer, unless disabled."""
     if settings.no_index:
         return None
     nursery.start_soon(renew_documents, runtime, reach._replace(takes_client_folders=_on_stdio(settings)))
@@ -303,7 +306,7 @@ def _tell_where(resolved: Resolved, sockets: Sockets, *, needs_key: bool) -> Non
         explain_sockets(resolved, sockets.urls(), needs_key=needs_key)
 
 
-_STOP_SECONDS: Final = 0.5  # the rest of the second is for close frames and the runtime
+_STOP_SECONDS: Final = 0.5  # the rest of one second is for close frames and the runtime
 _REFUSAL_SECONDS: Final = 5.0
 """Seconds for a client on standard input to send its first request, if it only gets a refusal."""
 
@@ -317,7 +320,7 @@ async def _control(
 ) -> None:
     """Serve the control socket and drain the spool while this process owns the folder.
 
-    Of an owner it has started once the socket is ready, else at once.
+    An owner reports its start once the socket is ready; an attached process, at once.
     """
     if is_attached := runtime.role != "owner":
         task_status.started()
@@ -381,7 +384,7 @@ async def _serve_stdio(
 
 
 def _client_folder(name: str | None) -> str | None:
-    """Return the working folder of a client without roots: a variable's, or our own."""
+    """Return the working folder of a client without roots: from a variable, or our own."""
     folder = os.environ.get("CLAUDE_PROJECT_DIR", "")
     if not folder and client_tool(name).tool_id in _START_US_WHERE_THEY_WORK:
         with suppress(FileNotFoundError):  # the folder was removed

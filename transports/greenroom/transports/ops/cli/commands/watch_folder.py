@@ -1,7 +1,7 @@
 """The source of `greenroom watch` on a folder, attached to the server that owns it.
 
-It never owns the folder: when the server ends, it waits for the next one. The methods of both sources raise
-`WatchError`.
+It never owns the folder: when the server ends, it waits for the next one. Its methods, and those of the
+source at a WebSocket, raise `WatchError`.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ class FolderSource:
         return await self._ask(ReadResource(uri=SCHEME + self._session_id))
 
     async def page(self, after: int) -> dict[str, Any]:
-        """Return messages after one, oldest first."""
+        """Return the messages after the message ``after``, oldest first."""
         return await self._ask(GetMessages(session_id=self._session_id, since_id=after, limit=_PAGE))
 
     @asynccontextmanager
     async def changes(self) -> AsyncIterator[Callable[[], Awaitable[bool]]]:
-        """Return a block in which to await the next change; a takeover counts as one."""
+        """Yield a function that waits for the next change; a takeover counts as one."""
         with self._agent.subscriber() as changes:
             changes.add(SCHEME + self._session_id)
 

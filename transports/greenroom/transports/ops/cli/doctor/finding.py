@@ -43,7 +43,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ok(finding: str) -> Finding:
-    """Make a finding about something in order."""
+    """Make a finding about something that is in order."""
     return Finding(level="ok", finding=finding)
 
 
@@ -60,7 +60,7 @@ def error(finding: str, remedy: str, code: int = exit_codes.NO_ACCESS) -> Findin
 def refused(failure: GreenroomError, remedy: str) -> Finding:
     """Make a finding from the error that a server would fail with.
 
-    The remedy of its sentence, after the last semicolon, has precedence.
+    If the sentence of the error has a remedy after its last semicolon, this remedy is used instead.
     """
     code, sentence = exit_code_for([failure]) or (exit_codes.INTERNAL, str(failure))
     what, _, own = sentence.rpartition("; ")

@@ -36,7 +36,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         case "empty":
             yield _without(facts.place, "is empty")
         case "no folder":
-            sentence = f"{facts.place.path} is no folder, or is below something that is none"
+            sentence = f"{facts.place.path} is no folder, or something above it in its path is no folder"
             yield error(sentence, _ELSEWHERE)
         case "foreign":
             sentence = f"{facts.place.path} holds other things and no Greenroom store"
@@ -50,7 +50,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 def _without(place: Place, what: str) -> Finding:
     return warning(
         f"{place.path} {what}; the first `greenroom serve` makes a store there",
-        f"if there should be one, {_ELSEWHERE}",
+        f"if there should already be a store, {_ELSEWHERE}",
     )
 
 
@@ -59,7 +59,7 @@ def _file_system(place: Place) -> Iterator[Finding]:
     if is_remote(kind):
         yield error(
             f"{place.path} lies on {kind} (mounted at {place.mount}), where neither locks nor shared memory "
-            "are sure",
+            "are reliable",
             "choose a folder on a local disk with --data",
         )
     elif kind in _GONE_AFTERWARDS:
@@ -147,15 +147,15 @@ def _owner(facts: Facts, owner: int) -> Iterator[Finding]:
         yield warning(sentence, "restart the clients that started it, so that all have one version")
     elif facts.owner_trouble:
         remedy = (
-            f"end it, which loses nothing that was answered: kill {owner}, and if it stays kill -KILL {owner}"
+            f"end it: kill {owner}; if it still runs: kill -KILL {owner}; nothing that was answered is lost"
             if owner
-            else "look for it where this folder is mounted, too"
+            else "look for it on the other machines or containers that mount this folder"
         )
         yield error(f"{name} owns the folder: {facts.owner_trouble}", remedy, exit_codes.OWNED)
     else:
         yield warning(
-            f"{name} owns the folder and does not listen: a server that is starting or checks the store, "
-            "a command on a stopped store, or a program with a store of its own",
+            f"{name} owns the folder and does not listen: it may be a server that is starting or checks the "
+            "store, a command on a stopped store, or a program with a store of its own",
             "wait until it has ended, or ask again in a moment",
         )
 
@@ -188,7 +188,7 @@ def _left(facts: Facts) -> Iterator[Finding]:
             yield error(sentence, _RESTORE, exit_codes.DAMAGED)
         case "fault":
             fault = lock.fault if lock is not None else ""
-            sentence = f"the last owner died of a fault of its own ({fault}), perhaps of a damaged file"
+            sentence = f"the last owner crashed ({fault}), perhaps because of a damaged file"
             yield warning(sentence, "check the store: greenroom verify")
         case "changed":
             sentence = "the store was changed or replaced while no process owned it"
@@ -200,8 +200,8 @@ def _left(facts: Facts) -> Iterator[Finding]:
             )
         case "other files":
             sentence = (
-                "the store was open when its last owner ended or the folder was copied, and these are other "
-                "files, or the system has started since: the next start checks its structure"
+                "the store was open when its last owner ended or the folder was copied; these are not "
+                "the same files, or the system was restarted since, so the next start checks its structure"
             )
             yield warning(sentence, "start a server, or check the store: greenroom verify")
         case _:
@@ -217,7 +217,7 @@ def check_permissions(facts: Facts) -> Iterator[Finding]:
     found = [*_folder(facts), *_secret(facts), *_tls_key(facts)]
     yield from found
     if not any(each.level != "ok" for each in found) and facts.place.kind == "store":
-        yield ok("the folder, its files and the secrets are this user's alone")
+        yield ok("the folder, its files and the secrets belong to this user; other users have no access")
 
 
 def _folder(facts: Facts) -> Iterator[Finding]:
@@ -258,7 +258,7 @@ def _of_another(path: Path, user: int) -> Iterator[Finding]:
         yield error(sentence, "run this and every server as that user")
     else:
         yield warning(
-            f"{path} belongs to user {user}, and this is root: what root makes there that user cannot open",
+            f"{path} belongs to user {user}, and this is root: that user cannot open what root makes there",
             f"run servers and commands as that user: sudo -u '#{user}' greenroom",
         )
 

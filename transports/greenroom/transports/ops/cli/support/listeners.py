@@ -54,7 +54,7 @@ class Sockets:
         allow_descriptors(settings.max_connections * (bool(self._websocket) + bool(self._http)))
         any_host, origins = is_reachable_by_others(settings), frozenset(settings.allow_origin)
         if self._websocket:
-            from greenroom.transports.sockets.websocket.server import (  # noqa: PLC0415 - stdio needs none of its 15 ms
+            from greenroom.transports.sockets.websocket.server import (  # noqa: PLC0415 - takes 15 ms; stdio does not need it
                 WebSocketOptions,
                 WebSocketServer,
             )
@@ -125,7 +125,7 @@ class Sockets:
         return browser_path(runtime)
 
     def urls(self) -> list[tuple[str, str]]:
-        """Return each transport's type in clients' files, and its URL."""
+        """Return each transport's type, as clients' configuration files name it, and its URL."""
         return [
             *(("ws", url_of(listener, "ws", "/")) for listener in self._websocket),
             *(("http", url_of(listener, "http", "/mcp")) for listener in self._http),
