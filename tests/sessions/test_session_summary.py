@@ -99,7 +99,7 @@ def test_what_is_left_out_within_a_message_shows() -> None:
 
 
 def is_within(part: str, text: str) -> bool:
-    """Return whether a text has the characters of a part in this order: lines without a word may be left out."""
+    """Return whether a text has the characters of a part in their order; some may be left out."""
     rest = iter(text)
     return all(character in rest for character in part)
 
