@@ -1,8 +1,8 @@
 """Actors on trio that own their state in LMDB.
 
-An actor is addressed by (kind, key) and exists when it is addressed. It handles one message at a time; the
-effects of a message commit together or not at all; a reply leaves when everything it could have seen is on
-disk. The runtime knows neither MCP nor sessions.
+An actor is addressed by (kind, key) and exists as soon as it is addressed. It handles one message at a time.
+The effects of a message commit together or not at all. A reply leaves when everything that it could have seen
+is on disk. The runtime knows neither MCP nor sessions.
 
     async with open_runtime(folder, actors=[Counter]) as runtime:
         count = await runtime.ask(Address("counter", "visits"), Increment(by=1))
@@ -132,5 +132,5 @@ if TYPE_CHECKING:
     from greenroom.runtime.store.store import Store as Store
 
     __version__: str
-else:  # a type checker would take it for any name at all
+else:  # hidden from type checkers, which would then accept any name
     __getattr__, __dir__, __all__ = exports(__name__)

@@ -1,7 +1,7 @@
 """Test doubles for programs that embed Greenroom or have their own actors.
 
 A clock that a test moves, committers that wait, a disk that fails, and an MCP client without sockets or processes.
-All of them are passed as arguments, so nothing of Greenroom is patched.
+All are passed as arguments, so a test patches nothing in Greenroom.
 
     disk = FaultyDisk("full", at=2)
     async with open_runtime("data", actors=[Counter], clock=VirtualClock(), committer=InlineCommitter(disk)):
@@ -36,5 +36,5 @@ if TYPE_CHECKING:
     from greenroom.testing.server import mcp_server as mcp_server
 
     __version__: str
-else:  # a type checker would take it for any name at all
+else:  # a type checker would accept any name because of `__getattr__`
     __getattr__, __dir__, __all__ = exports(__name__)

@@ -90,7 +90,7 @@ class McpClient:
         return await self.send_request("tools/call", params)
 
     async def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Send one request and return its reply, when no other is open."""
+        """Send one request and return its reply; no other request may be open."""
         number = await self.send_request(method, params)
         answer = await self.receive()
         assert answer["id"] == number, f"an answer to another request: {answer}"

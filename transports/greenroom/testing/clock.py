@@ -23,7 +23,7 @@ class VirtualClock:
     """A `Clock` with trio's time plus an offset, which a test can move.
 
     With trio's ``MockClock(autojump_threshold=0)`` every wait ends at once. Each call of `perf` takes a tick,
-    so that slices of a handler end by counting and not by the machine's speed.
+    so slices of a handler end after a fixed number of calls, however fast the machine is.
 
     Args:
         start: The wall clock when trio's clock is at 0, in microseconds since 1970 UTC.

@@ -25,11 +25,11 @@ class FaultyDisk:
     After a crash nothing more is committed.
 
     Args:
-        fault: The fault; with None commits are only counted.
+        fault: The fault; None only counts commits.
         at: The number of the commit; 1 is the first.
 
     Attributes:
-        commits: The number of commits, the one with the fault included.
+        commits: The number of commits, including the commit with the fault.
         struck: Whether the fault has happened.
     """
 
@@ -106,7 +106,7 @@ class GatedCommitter:
         self.report(self.reach_the_disk())
 
     def let_all_through(self) -> None:
-        """Open the gate for good."""
+        """Let this group and all later groups pass."""
         self.open = True
         while self.held:
             self.let_through()
@@ -122,7 +122,7 @@ class GatedCommitter:
         self._done(units, None)
 
     def refuse(self, *which: int) -> None:
-        """Commit the group at the gate, and refuse units at these places as if full."""
+        """Commit the group at the gate; refuse units at these places like a full disk."""
         for number in which:
             self.held[0][number].error = StorageFullError("no room, says the test")
         self.let_through()

@@ -72,9 +72,9 @@ class ClientOptions(ServerOptions, total=False):
 
 
 def import_sdk() -> None:
-    """Import MCP's SDK now, which a server otherwise does in a thread at first need.
+    """Import MCP's SDK now; otherwise a server imports it in a thread when first needed.
 
-    Call it before a test in virtual time, which runs on during a wait for a thread.
+    Call it before a test in virtual time: that time runs on during a wait for a thread.
     """
     import_module("greenroom.transports.mcp.frames.checks")
 
@@ -126,7 +126,7 @@ async def mcp_server(
         tools: The tools by name.
         limits: The limits of each client.
         stop: Set it to end gracefully, as a signal ends a server.
-        options: As the settings of `greenroom serve`; see `ServerOptions`.
+        options: The same as the settings of `greenroom serve`; see `ServerOptions`.
 
     Raises:
         TypeError: there is no such option; the call itself raises it.

@@ -1,1 +1,1 @@
-"""The agent, and what combines all rooms: addressing, opening, services, prompts, resources."""
+"""The agent, and the parts that combine all rooms: addressing, opening, services, prompts, resources."""

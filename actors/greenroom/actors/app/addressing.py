@@ -1,4 +1,4 @@
-"""Route a client's requests: find each one's actor, and fill in defaults."""
+"""Route a client's requests: find the actor of each request, and fill in defaults."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Addressing:
     """Finds the actors of a client's requests.
 
     Args:
-        timezone: The default time zone of words such as "yesterday"; None means the machine's.
+        timezone: The default time zone of words such as "yesterday"; None means the machine's time zone.
     """
 
     def __init__(
@@ -64,10 +64,10 @@ class Addressing:
         self._resources = auth_scopes.resources_of(principal.scopes)
 
     def addressed(self, request: Any, route: Route) -> tuple[Address, Any, Idempotency | None]:
-        """Return a request's actor, the request with an id, and its idempotency data."""
+        """Return a request's actor, the completed request, and its idempotency data."""
         idempotency = None
         if route.is_write and request.idempotency_key is not None:
-            # The caller's arguments count, not the generated id of a session without one.
+            # The arguments as the caller sent them: a session id that is generated below does not count.
             arguments = msgspec.structs.replace(request, idempotency_key=None)
             scope = f"{self._scope} {route.tool}"
             idempotency = Idempotency(scope, compose(request.idempotency_key), _fingerprint(arguments))
@@ -93,8 +93,8 @@ class Addressing:
         """Return the actor of a resource.
 
         Raises:
-            Refusal: ``RESOURCE_NOT_FOUND``: no actor has it, for this client; ``PERMISSION_DENIED``: its
-                scopes do not suffice.
+            Refusal: ``RESOURCE_NOT_FOUND``: no actor has it, for this client; ``PERMISSION_DENIED``: the
+                client's scopes do not suffice.
         """
         if (scoped := scope_kind(uri)) is not None:
             self.check_resource_kind(scoped)
@@ -110,7 +110,7 @@ class Addressing:
         raise auth_errors.denial(auth_errors.resource_not_found(uri))
 
     async def address_of(self, memory_id: str) -> Address:
-        """Return the actor of a memory; for an unknown memory, the user's own."""
+        """Return the actor of a memory; if it is unknown, the user's own memory actor."""
         if tag_of_root(self._namespace) == tag_of_id(memory_id):
             return memory_address(self._namespace)
         root = await self._runtime.query(RootOfMemory(memory_id=memory_id), principal=self._principal)
@@ -144,7 +144,7 @@ class Addressing:
         return ResourceReader(self._principal, state.session.latest, state.session.token)
 
     def _procedure(self, uri: str) -> Procedure[Any]:
-        """Return the procedure for a resource of several actors; raises as `address_of_resource`."""
+        """Return the procedure for a resource of several actors; raises what `address_of_resource` raises."""
         self.address_of_resource(uri)
         found = find_kind(uri)
         assert found is not None, "it has an address"
@@ -161,10 +161,10 @@ class Addressing:
 
 
 def idempotency_scope(principal: Principal) -> str:
-    """Return the idempotency scope of an identity, a digest: fewer rights get no old answer.
+    """Return the scope of an identity's idempotency keys: fewer rights get no old answer.
 
-    The key and the address are not part of it, because a retry may use others. Whether there was a key is,
-    since a caller without one sees more. The encoding is that of stores older than scopes.
+    It is a digest. It covers whether there is an API key, since a caller without a key sees more, but not
+    which key or address, because a retry may use others. Stores from before scopes have this encoding, too.
     """
     everything = auth_scopes.EVERYTHING in principal.scopes
     identity = {
@@ -181,7 +181,7 @@ def idempotency_scope(principal: Principal) -> str:
 def _fingerprint(arguments: msgspec.Struct) -> bytes:
     """Return a digest of the arguments, independent of their spelling.
 
-    Arguments that older versions lack count only if present, so that their retries are recognised.
+    An argument that older versions lack counts only if it is present, so that their retries are recognised.
     """
     said = msgspec.json.encode(arguments)
     newer = [name for name in getattr(arguments, "newer", ()) if getattr(arguments, name) is None]

@@ -72,13 +72,13 @@ class Plan(msgspec.Struct):
     """A request in progress: its state from beginning to end.
 
     Attributes:
-        by_key: Whether it names a memory by its key, which may be elsewhere.
+        by_key: Whether it names a memory by a key; the memory may be in another place.
         step: The tool of a call that is recorded as a workflow step.
-        began: Its start on trio's clock, where that is recorded.
+        began: Its start on trio's clock, if the start is recorded.
         note: Records the answer in the client's session.
         costs: Whether it is charged to the agent's quota.
         message: The message for its actor; None if no single actor answers it.
-        address: Its actor; None if that must be looked up, too.
+        address: Its actor; None if the actor must be looked up first.
     """
 
     request: Any
@@ -99,17 +99,17 @@ class Agent:
     """An agent in a runtime: sends requests for one principal.
 
     Over a `Database` it works from any event loop. There only `ask` and `close` are available, callbacks run
-    in the database's thread, and its session is left when the database is closed.
+    in the database's thread, and the agent leaves its session when the database is closed.
 
     Args:
         runtime: The runtime of `open_greenroom`, or a `Database`.
         timezone: The name of the default time zone of words such as "yesterday" in its searches; None means
-            the machine's.
+            the machine's time zone.
         client: The client's own name, which reveals its tool.
         passports: How passports of sessions are signed.
-        locator: For a client without a connection: finds its current session.
+        locator: Finds the current session of a client without a connection.
         on_export: Called with the size of each export of memories or a session, in bytes.
-        reach: The files that it may ingest into corpora; None means none.
+        reach: The files that it may ingest into corpora; None means no files.
         savings: Counts the savings of its searches and reads; None if they are not counted.
         is_person: Whether a person uses it through pages: their reads save no tokens, and they get no links
             to passports, which open without a key.
@@ -140,7 +140,7 @@ class Agent:
     ) -> None:
         self.principal = check_principal(principal)
         self._quota = quota
-        impersonates = principal.seen_by is not None  # nothing is then counted, or recorded as the agent's
+        impersonates = principal.seen_by is not None  # then nothing is counted or recorded for the agent
         self._savings = None if impersonates or is_person else savings
         self._closed = (closed_to_impersonators if impersonates else closed_to)(principal.scopes)
         self._scope = idempotency_scope(principal)
@@ -179,7 +179,7 @@ class Agent:
         return agent
 
     def _bind(self, runtime: RuntimeClient) -> None:
-        """Make what belongs to one runtime."""
+        """Make the parts that belong to one runtime."""
         self._runtime = runtime
         self._lookup = KeyResolver(runtime, self.principal, NAMES)
         self._client_state = self._context_of(runtime)
@@ -194,10 +194,10 @@ class Agent:
         return self.principal.scopes
 
     def close(self) -> None:
-        """Leave the current session, and release what is held for the agent.
+        """Leave the current session, and release everything that is held for the agent.
 
-        Unless it is closed, an agent holds the session that it started until the runtime is closed, and no
-        start of another tool continues that session.
+        An agent that is not closed holds the session that it started until the runtime is closed. Another
+        tool that starts meanwhile does not continue that session.
         """
         if self._hosted is not None:
             self._hosted.post(Agent.close)
@@ -232,12 +232,12 @@ class Agent:
             request: One of the types in `REQUESTS`, or `ReadResource`, `ListResources`, `CompleteResource`,
                 `CompleteCode`, `ListPrompts`, `GetPrompt`, `CompletePrompt`.
             checked: Whether `parse_request` has checked it already.
-            on_accepted: Called once its place in the actor's order is fixed.
+            on_accepted: Called when the request's place in the actor's order is fixed.
 
         Raises:
             Refusal: An argument breaks a limit, or the actor refuses.
             TypeError: The request has another type.
-            GreenroomError: As `Runtime.ask`.
+            GreenroomError: `Runtime.ask` raises it.
         """
         if self._hosted is not None:
             return await self._hosted.call(
@@ -259,24 +259,24 @@ class Agent:
         """Send a request of `parse_request`, with a callback instead of waiting.
 
         Args:
-            request: As `ask` takes it.
+            request: A request that `ask` accepts.
             done: Called once with the outcome of `ask`, or never if the request is abandoned.
-            in_task: Called instead, now or later, with an async function for the answer, to be run in a task
-                of the caller, if the callback of one actor does not suffice.
-            on_accepted: Called once its place in the actor's order is fixed.
-            deadline: On trio's clock; a request does not begin after it. Tasks have deadlines of their own.
+            in_task: Called instead of ``done``, now or later, if the answer needs more than one actor's
+                callback. The caller must run its argument, an async function, in a task.
+            on_accepted: Called when the request's place in the actor's order is fixed.
+            deadline: A time on trio's clock; the request does not begin after it. Tasks have other deadlines.
 
         Returns:
             A ticket that abandons it; None if it continues in a task.
 
         Raises:
-            Refusal: It is not open to the agent, or names what no actor can have.
+            Refusal: The request is not open to the agent, or names something that no actor can have.
             TypeError: The request has another type.
-            GreenroomError: It was not accepted, as `Runtime.post` reports.
+            GreenroomError: `Runtime.post` did not accept the request.
         """
         self._check_is_here()
         plan = self._begin(request, checked=True)
-        if plan.message is None and not plan.costs and on_accepted is not None:  # in no actor's order
+        if plan.message is None and not plan.costs and on_accepted is not None:  # no actor orders it
             on_accepted()
             on_accepted = None
         if plan.address is None or plan.costs:
@@ -305,10 +305,10 @@ class Agent:
             raise
 
     def subscriber(self, window: float = WINDOW_SECONDS) -> ResourceSubscriber:
-        """Return a subscriber to resources, a context manager, for what this agent may see.
+        """Return a subscriber, a context manager, to resources that this agent may see.
 
         The first change of a quiet resource is reported at once. Changes within ``window`` seconds after a
-        report are merged into one, reported at the end of the window.
+        report are merged into one report at the end of the window.
         """
         self._check_is_here()
         limit = None if self._quota is None else self._quota.subscriptions
@@ -378,7 +378,7 @@ class Agent:
             if isinstance(first, Refusal):
                 record_denial(self._runtime, self.principal, plan.request, first)
             elif isinstance(first, OverloadedError) and not is_write(kind):
-                first.outcome = "not_done"  # either way it makes no difference
+                first.outcome = "not_done"  # a read changes nothing, done or not
             return None
         if plan.counted is not None:
             self._count(plan, first)
@@ -459,7 +459,7 @@ class Agent:
 
 
 async def _checked(request: Q) -> Q:
-    """Return a checked request; the check of a large text takes time."""
+    """Check a request and return it; the check of a large text takes time."""
     if isinstance(request, Procedure) and any(
         isinstance(value, str) and len(value) > LARGE_TEXT for value in msgspec.structs.astuple(request)
     ):

@@ -70,14 +70,14 @@ R = TypeVar("R")
 Arguments = TypeVarTuple("Arguments")
 
 REOPEN_SECONDS: Final = 30.0
-"""How long to wait for a folder that was taken away."""
+"""Seconds to wait for the folder after it was taken from this process."""
 SILENT_SECONDS: Final = 5.0
-"""How long a call waits meanwhile, before it is refused with a retry."""
+"""Seconds that a call waits meanwhile; then it is refused, and may be repeated later."""
 RETRY_SECONDS: Final = 0.01
 
 
 class _EitherWay(Generic[P, R]):
-    """A method that is awaited, but in a plain ``with`` block returns its result.
+    """A method that is awaited; in a plain ``with`` block, it returns its result instead.
 
     If the database is not open, the call itself raises, because its result might never be awaited.
     """
@@ -117,12 +117,12 @@ class Database(RuntimeHost):
     asyncio or trio, they are awaited. All other requests go through `sessions`, `memory`, other services
     or an `Agent`; these are awaited, or run by `call`.
 
-    Its runtime has a thread of its own, and can be called from any thread and event loop. It ends by `close`
-    or with its block, else with the event loop that opened it, or with the program. A forked process must
+    Its runtime has a thread of its own, and can be called from any thread and event loop. It ends at `close`
+    or with its block; otherwise with the event loop that opened it, or the program. A forked process must
     open a database of its own. A program on trio can run the runtime in its own loop with `open_greenroom`.
 
     A call that is cancelled, by ``asyncio.timeout`` or otherwise, is also cancelled in the runtime. An action
-    that has not begun is not done; one that has begun is done whole or not at all. Commits stay.
+    that has not begun is not done; an action that has begun is done whole or not at all. Commits are kept.
 
     Args:
         options: Options; see `GreenroomOptions`.
@@ -130,10 +130,10 @@ class Database(RuntimeHost):
     Attributes:
         sessions: Its sessions, for the agent ``app``. For another agent, make a `SessionService` with the
             database as its runtime.
-        memory: Its memories; likewise, with `MemoryService`.
+        memory: Its memories, also for ``app``. For another agent, make a `MemoryService`.
 
     Raises:
-        TypeError: An option is unknown or of a wrong type, or two options set the same.
+        TypeError: An option is unknown or of a wrong type, or two options set the same thing.
         ValueError: A value is not allowed.
     """
 
@@ -159,12 +159,12 @@ class Database(RuntimeHost):
         await self._life.__aenter__()
 
     async def close(self) -> None:
-        """Answer pending calls, accept no more, and close the folder; idempotent.
+        """Answer pending calls, accept no further calls, and close the folder; idempotent.
 
         If cancelled, it only waits for the commit in flight.
 
         Raises:
-            StoreError: A commit had failed for good, so that the runtime ended by itself.
+            StoreError: A commit had failed permanently, and this ended the runtime.
         """
         life, self._life = self._life, None
         if life is not None:
@@ -204,8 +204,8 @@ class Database(RuntimeHost):
         Args:
             content: The text, up to 1 MB.
             user: The user that it belongs to. Only searches for this user, and agents of this user, find it.
-            project: The project that shares it. With ``user``, it is that user's own within the project.
-            key: Its key there. An existing key gets a new version; without a key it is a new memory.
+            project: The project that shares it. With ``user``, the memory is this user's own in it.
+            key: The key of the memory. An existing key gets a new version; without a key it is a new memory.
             tags: Labels by which searches can filter.
 
         Raises:
@@ -244,11 +244,11 @@ class Database(RuntimeHost):
     def call(self, function: Callable[[*Arguments], Awaitable[R]], *arguments: *Arguments) -> R:
         """Run an async function in the runtime's thread, and wait: ``database.call(store.get, "key")``.
 
-        For threads without an event loop: it would block one.
+        For threads without an event loop, because it would block the loop.
 
         Raises:
             RuntimeError: Trio runs in this thread.
-            RuntimeClosedError: The database is not open, or closed before the function returned.
+            RuntimeClosedError: The database is not open, or was closed before the function returned.
         """
         _check_may_block()
         keeper = self._open_keeper()
@@ -267,11 +267,11 @@ class Database(RuntimeHost):
                 raise
 
     async def call_async(self, function: Callable[[*Arguments], Awaitable[R]], *arguments: *Arguments) -> R:
-        """Run an async function in the runtime's thread, on trio there, and await it.
+        """Run an async function on trio in the runtime's thread, and await it.
 
         Cancelling this call cancels the function and waits for its end. So an
-        ``anyio.CancelScope(shield=True)`` in the function also holds when asyncio cancels the task; one in
-        the task itself would not.
+        ``anyio.CancelScope(shield=True)`` in the function protects it even when asyncio cancels the task; a
+        shield in the task would not.
         """
         return await self.with_runtime(lambda _: function(*arguments))
 
@@ -321,7 +321,7 @@ class Database(RuntimeHost):
 
     @contextmanager
     def _closing(self, keeper: _Keeper) -> Iterator[None]:
-        """Report what happened when the portal ends during a call."""
+        """Raise a clear error if the portal ends during a call."""
         try:
             yield
         except (RuntimeError, CancelledError) as error:
@@ -348,8 +348,8 @@ def _check_may_block() -> None:
 class _Keeper:
     """Keeps a runtime open in a thread of its own.
 
-    In that thread it is a system task, which ends with the thread's loop however that ends. If the folder is
-    taken from the runtime, another runtime is opened, attached to the new owner or owning it again.
+    The runtime is a system task, which ends with the thread's loop in every case. If the runtime loses the
+    folder, another runtime is opened: attached to the new owner, or as the owner.
 
     Attributes:
         token: The trio token of the thread, for functions to run soon.
@@ -392,9 +392,9 @@ class _Keeper:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Keep it open while the block runs.
+        """Keep the runtime open while the block runs.
 
-        An ending event loop closes its generators, and so this one. If a program prevents that, the thread
+        An ending event loop closes its generators, also this one. If a program prevents that, the thread
         ends at the program's exit.
         """
         try:
@@ -410,7 +410,7 @@ class _Keeper:
 
     @contextmanager
     def blocking(self) -> Iterator[None]:
-        """Keep it open while the block runs, in a thread without an event loop."""
+        """Keep the runtime open while the block runs, in a thread without an event loop."""
         try:
             with self._started(), ExitStack() as life:
                 life.callback(self._close_blocking)
@@ -428,7 +428,7 @@ class _Keeper:
             yield
 
     def run_soon(self, function: Callable[[], object]) -> None:
-        """Schedule a function in the thread, unless that has ended."""
+        """Schedule a function in the thread, unless the thread has ended."""
         with suppress(trio.RunFinishedError):
             self.token.run_sync_soon(function)
 
@@ -477,7 +477,7 @@ class _Keeper:
             self._ended.set()
 
     async def _serve(self, options: CheckedOptions) -> OwnershipLostError | None:
-        """Keep a runtime open until this ends; return the error if it lost the folder."""
+        """Keep a runtime open until it ends; return the error if it lost the folder."""
         try:
             async with open_checked(self._path, options) as self.runtime, trio.open_nursery() as nursery:
                 nursery.start_soon(send_program_heartbeats, self.runtime)
@@ -496,7 +496,7 @@ class _Keeper:
         return None
 
     async def _serve_again(self, lost: OwnershipLostError) -> OwnershipLostError | None:
-        """Reopen the same folder, if it is back in time; else raise the loss."""
+        """Reopen the same folder if it is back in time; otherwise raise ``lost``."""
         may: May = "attach" if self._options.may == "attach" else "own"
         deadline = trio.current_time() + REOPEN_SECONDS
         while not self._leaving.is_set() and trio.current_time() < deadline:

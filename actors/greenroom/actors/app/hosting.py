@@ -27,10 +27,10 @@ class RuntimeHost(ABC):
 class Hosted(Generic[T]):
     """Something that works in a runtime, for callers in other threads.
 
-    What it holds is of one runtime: it is made again when the host has opened another one.
+    The object belongs to one runtime: it is made again when the host has opened another runtime.
 
     Args:
-        make: Makes it; called in the thread of the runtime.
+        make: Makes the object; called in the thread of the runtime.
     """
 
     def __init__(self, host: RuntimeHost, make: Callable[[RuntimeClient], T]) -> None:
@@ -39,7 +39,7 @@ class Hosted(Generic[T]):
         self._made: tuple[RuntimeClient, T] | None = None
 
     async def call(self, function: Callable[[T], Awaitable[R]]) -> R:
-        """Run an async function of it in the thread of the runtime, and await it."""
+        """Run an async function of the object in the runtime's thread, and await it."""
         return await self._host.with_runtime(lambda runtime: function(self._made_of(runtime)))
 
     def post(self, function: Callable[[T], object]) -> None:

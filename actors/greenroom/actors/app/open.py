@@ -146,9 +146,9 @@ def open_greenroom(
 ) -> AbstractAsyncContextManager[SharedRuntime]:
     """Open a runtime with shared sessions and agent memory, in an ``async with`` block.
 
-    Send requests through an `Agent`. Several processes may open the same folder. One owns it; the others are
-    attached and use the relay. When the owner ends, another takes over. `SharedRuntime.role` is the role of
-    this process.
+    Send requests through an `Agent`. Several processes may open the same folder. One process owns it; the
+    others are attached and use the relay. When the owner ends, another process takes over.
+    `SharedRuntime.role` is the role of this process.
 
     Raises:
         TypeError: An option is unknown or of a wrong type, or two options set the same thing. The call

@@ -1,7 +1,7 @@
 """The options of `Database` and `open_greenroom`: names, allowed values and defaults.
 
-Besides the older names there are those of the settings of `greenroom serve` for the store. They mean the same
-here as on the command line.
+Besides the older names, an option may have the name of a store setting of `greenroom serve`. Such a name
+means the same here as on the command line.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ CONTENT_LIMIT: Final = 10_000
 class GreenroomOptions(CommonConfig, total=False):
     """The options of `Database` and `open_greenroom`.
 
-    The store settings of `greenroom serve` have their own names here, too. Where an older name sets the same,
-    give one of the two.
+    The store settings of `greenroom serve` have their own names here, too. Where an older name sets the same
+    thing, give only one of the two.
 
     Attributes:
         content_limit: The most characters of a message, up to 1,048,576; 10,000 by default.
@@ -39,7 +39,7 @@ class GreenroomOptions(CommonConfig, total=False):
         audit_days: How long audit records are kept, in days; 90 by default.
         audit_size: How many bytes of the newest audit records are kept: a number, or a text such as ``1GiB``;
             all by default.
-        audit_bytes: The same as a number; None means all.
+        audit_bytes: The same as ``audit_size``, but always a number; None means all.
         embedder: What makes embeddings of memories: ``minilm`` for the model of `greenroom embedder install`,
             ``static`` for the word vectors that ship with the program, ``auto`` (the default) for the best of
             these that is installed, ``onnx:DIR`` for a sentence-transformers export, ``http:URL`` for an
@@ -50,25 +50,25 @@ class GreenroomOptions(CommonConfig, total=False):
         models: The folder of installed models; in the user's data folder by default.
         language: Snowball's name of the language whose words are stemmed in this store; ``english`` by
             default. After a change an index is rebuilt when it is next used.
-        languages: Several such languages.
+        languages: Several languages instead of one.
         extractor: Extracts memories from hook events of this store; plain rules by default. The owner process
             decides.
         actors: Further actor classes.
         indexes: Further shared indexes.
         queries: Further queries and procedures.
         secrets: The folder of the store's secret, from which the keys of the audit log, API keys and
-            passports are derived; made at first need. None means where it already is: in the folder of the
-            data, or in the command's default place. A new one is then made in the folder of the data, where
-            it does not protect against a reader of that folder.
+            passports are derived; it is made when first needed. None means the place where it already is: the
+            folder of the data, or the command's default place. A new secret is then made in the folder of the
+            data, where it does not protect against a reader of that folder.
         may: How far this process may go, as in `open_shared_runtime`.
         durability: What an answered write survives: ``power`` (the default) a power cut, ``process`` only the
             end of the process.
         max_size: The largest size of the store: a number of bytes, or a text such as ``256GiB``.
-        min_free: Writes stop when the disk has less free than this, likewise.
+        min_free: Writes stop when the disk has less free space than this: a number of bytes, or a text.
         encryption_key: The key of an encrypted store: its 32 bytes, or its place as ``file:PATH``,
-            ``env:NAME`` or ``keyring:NAME``. A new store is made encrypted, and an unencrypted one is
+            ``env:NAME`` or ``keyring:NAME``. A new store is made encrypted, and an unencrypted store is
             refused.
-        encrypt: Whether the store must be encrypted. True needs ``encryption_key``, which implies it.
+        encrypt: Whether the store must be encrypted. True needs ``encryption_key``; a given key implies True.
     """
 
     content_limit: int
@@ -106,7 +106,7 @@ _SAME: Final = (
     ("encryption_key", "codec"),
     ("encrypt", "codec"),
 )
-"""Names of settings, each with another option that sets the same."""
+"""Names of settings, each with another option that sets the same thing."""
 
 _KEY_ALLOWED: Final = (
     f"{KEY_BYTES} bytes are allowed, or where they are kept: file:PATH, env:NAME or keyring:NAME"
@@ -136,7 +136,7 @@ def check_greenroom_options(function: str, options: GreenroomOptions) -> Checked
     """Check options, and return them with defaults; nothing is opened.
 
     Raises:
-        TypeError: An option is unknown or of a wrong type, or two options set the same.
+        TypeError: An option is unknown or of a wrong type, or two options set the same thing.
         ValueError: A value is not allowed.
     """
     given: Mapping[str, Any] = options

@@ -1,7 +1,7 @@
-"""The requests of agents, in listing order, and what derives from their declarations.
+"""The requests of agents, in listing order, and tables from their declarations.
 
-An operation is declared beside its request (`auth.operations`). To add one, declare it and name its request
-here.
+An operation is declared beside its request (`auth.operations`). To add an operation, declare it and name its
+request here.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ LISTED.update(_API)
 REQUESTS: Mapping[str, Request] = {name: each.request for name, each in _TOOLS.items()}
 """The request type of every tool, by the tool's name."""
 CONSOLE_REQUESTS: Mapping[str, Request] = {name: each.request for name, each in _CONSOLE.items()}
-"""Requests of the console, served as HTTP and JSON but not as tools, each of which costs tokens."""
+"""Requests of the console: served as HTTP and JSON, but not as tools, because each tool costs tokens."""
 API_REQUESTS: Mapping[str, Request] = {**REQUESTS, **CONSOLE_REQUESTS}
 """The request type of everything served as HTTP and JSON, by name."""
 TOOL_TEXTS: Mapping[str, ToolText] = {name: each.tool for name, each in _TOOLS.items() if each.tool}
@@ -212,7 +212,7 @@ NEEDED: Mapping[str, str] = {
     **{f"resource {kind}": scope for kind, scope in auth_scopes.RESOURCES.items()},
     **{f"prompts with {kind}": scope for kind, scope in auth_scopes.PROMPTS.items()},
 }
-"""The scope of everything that is checked."""
+"""The scope that each request, kind of resource, and kind of prompt context needs."""
 
 COUNTED: Mapping[type[Any], str] = {REQUESTS[name]: name for name in baselines.OPERATIONS}
 """The requests with counted savings."""
@@ -230,13 +230,13 @@ ASKED = frozenset({*API_REQUESTS.values(), *_BESIDES})
 """Every type of request that an agent may send."""
 _ANY: tuple[Request, ...] = (*API_REQUESTS.values(), *_BESIDES)
 READS = tuple(request for request in _ANY if issubclass(request, Procedure) and request.runs != "here")
-"""The requests that read committed data, which a runtime is opened with."""
+"""The requests that read committed data; a runtime is opened with them."""
 
 
 AFTER_NOTES = frozenset(
     {*(each.request for each in _API.values() if each.after_notes), ReadResource, GetPrompt}
 )
-"""Requests that show or end a session's work, or erase: pending notes are written before them."""
+"""Requests that show or end a session's work, or erase data: pending notes are written before them."""
 
 
 class Route(NamedTuple):
@@ -276,7 +276,7 @@ ROUTES: dict[type[Message[Any]], Route] = {
 TOOLS: Mapping[type[Any], str] = {request: name for name, request in REQUESTS.items()}
 """The tools' names, by the types of their requests."""
 LEARNED = {each.request: name for name, each in _TOOLS.items() if each.is_step}
-"""The tools with calls that can be recorded as workflow steps: all but those for workflows."""
+"""The tools whose calls can be recorded as workflow steps: all except the tools for workflows."""
 NAMES = {message: route.tool for message, route in ROUTES.items()}
 """The names of messages, by their types."""
 
@@ -301,6 +301,6 @@ def closed_to(scopes: frozenset[str]) -> Mapping[type[Any], tuple[str, str]]:
 
 @lru_cache(maxsize=256)
 def closed_to_impersonators(scopes: frozenset[str]) -> Mapping[type[Any], tuple[str, str]]:
-    """Return the same for impersonation, which also forbids what stores data in the agent's name."""
+    """Return the requests that impersonators may not send, also those that store the agent's data."""
     kept = {each.request: (name, each.scope) for name, each in _API.items() if each.keeps}
     return {**closed_to(scopes), **kept}

@@ -1,1 +1,1 @@
-"""Shared by all rooms of the actors: validation, replies, access rights, keys, audit log."""
+"""Parts that all rooms of the actors share: validation, replies, access rights, keys, audit log."""

@@ -1,4 +1,4 @@
-"""The client of a request, as its handler sees it; rooms extend it."""
+"""The client of a request, in the form that handlers use; rooms extend it."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ ProgressCallback = Callable[[float, float, str], None]
 """Receives the progress of a procedure: the work done, the total, and a sentence."""
 
 PROGRESS_CALLBACK: ContextVar[ProgressCallback | None] = ContextVar("REPORT", default=None)
-"""The callback of the present task; a transport sets it if the client requested progress."""
+"""The callback of the current task; a transport sets it if the client requested progress."""
 
 
 class Client(Protocol):
     """The caller of a request and its way to the actors.
 
-    ``tool`` is the program that the client is, ``scope`` that of its idempotency keys. ``on_export`` gets the
+    ``tool`` is the client's program, ``scope`` the scope of its idempotency keys. ``on_export`` gets the
     number of exported bytes.
     """
 
@@ -40,10 +40,10 @@ class Client(Protocol):
     on_export: Callable[[int], None]
 
     async def charge_bytes(self, stored_bytes: int, action: str) -> None:
-        """Charge stored bytes beyond the request to the client's quota, once an action."""
+        """Charge bytes that are stored beyond the request to the client's quota, once per action."""
 
     def check_scope(self, what: str, scope: str) -> None:
-        """Check that the client has a scope besides the one of the operation."""
+        """Check that the client has a scope that is needed besides the operation's scope."""
         if not scopes.allows(self.principal.scopes, scope):
             raise auth_errors.scope_missing(what, scope)
 
@@ -60,7 +60,7 @@ class Client(Protocol):
 
     def tell(self, address: Address, message: Message[None]) -> None:
         """Send an actor a message without awaiting it; a failure is ignored."""
-        with suppress(GreenroomError):  # such a message may be lost anyhow
+        with suppress(GreenroomError):  # a tell may be lost anyway
             self.runtime.tell(address, message, principal=self.principal)
 
 

@@ -1,23 +1,23 @@
-"""Erasing a person: their data, the messages to actors, redacted audit records.
+"""Erasing a person: which data are theirs, the messages to actors, redacted audit records.
 
 A person owns
 
-1. the user's namespace with everything in it, and those of their agents;
-2. in namespaces of others, the memories and ratings of the user and of their agents;
-3. the sessions with the user's name, whole, with messages of others; and sessions without a user that their
+1. the user's namespace with everything in it, and the namespaces of their agents;
+2. in other namespaces, the memories and ratings of the user and of their agents;
+3. the sessions with the user's name, including messages of others; and sessions without a user that their
    agents created;
-4. in sessions of others, what their agents wrote: messages, work context, decisions, and migration steps;
+4. in other people's sessions, what their agents wrote: messages, work context, decisions, migration steps;
 5. their API keys, passports, exports and imports;
 6. their corpora of documents;
 7. the checkpoints of their threads.
 
-An agent is theirs if its id ends with the user's digits; if a key binds it to this user and neither a key nor
-the audit log knows it with another one; or if the administrator names it. A complete audit log alone is
+An agent is theirs if its id ends with the user's digits; if a key binds it to this user, and neither a key
+nor the audit log shows it with another user; or if the administrator names it. A complete audit log is
 enough. It is incomplete once records were removed by age or size, lost or redacted. Messages of an agent that
 may work for several people cannot be attributed, so its data stays unless it is named.
 
-A person is remembered here until the store's file is rewritten: the audit log cannot be changed while it is
-being written, and deleted data stays in free pages. The rewriting removes this record, too.
+This actor remembers a person until the store's file is rewritten: the audit log cannot be changed while it is
+being written, and deleted data stays in free pages. The rewrite removes this record, too.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         user: The user's name, compared byte for byte.
         agents: The ids of their known agents, besides those that end with the user's digits.
-        sessions: The ids of their sessions, as the audit log has them.
-        keys: The ids of their API keys, as the audit log has them.
-        is_agent_of_others: Whether another user's agent has this user's name as its id. If so, it stays.
+        sessions: The ids of their sessions, from the audit log.
+        keys: The ids of their API keys, from the audit log.
+        is_agent_of_others: Whether another user's agent has this user's name as its id; it then stays.
     """
 
     user: str
@@ -60,7 +60,7 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
     is_agent_of_others: bool = False
 
     def with_traces(self, other: Person) -> Person:
-        """Return the same person with the traces of both."""
+        """Return this person with the traces of both."""
         return Person(
             user=self.user,
             agents=tuple(sorted({*self.agents, *other.agents})),
@@ -71,7 +71,7 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """The roots of their namespaces, as far as known by name."""
+        """The roots of their namespaces, as far as the names are known."""
         return (USER + segment(self.user), *(AGENT + agent for agent in self.agents))
 
     def has_agent(self, agent: str | None) -> bool:
@@ -96,11 +96,11 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
         return partition.user == self.user if partition.agent is None else self.has_agent(partition.agent)
 
     def has_session(self, user_id: str | None, created_by: str) -> bool:
-        """Return whether a session is theirs, by its user, or without one by its creator."""
+        """Return whether a session is theirs: by its user, else by its creator."""
         return self.has_agent(created_by) if user_id is None else user_id == self.user
 
     def has_grant(self, user: str | None, agent: str | None) -> bool:
-        """Return whether a grant is theirs, by its user, or without one by its agent."""
+        """Return whether a grant is theirs: by its user, else by its agent."""
         return self.has_agent(agent) if user is None else user == self.user
 
 
@@ -108,7 +108,7 @@ class ErasedPart(msgspec.Struct, frozen=True, kw_only=True):
     """The data of a person that an actor has, or had.
 
     Attributes:
-        counts: How many of each kind, without zeros.
+        counts: How many entries of each kind; kinds without entries are left out.
         remaining: Whether there is more, so that the message must be sent again.
     """
 
@@ -130,7 +130,7 @@ class ReadErased(Message[list[str]], frozen=True, kw_only=True):
 class BeginErasure(Message[Person], frozen=True, kw_only=True):
     """Remember that a person is being erased, until the store's file is rewritten.
 
-    The reply has all known traces, also from earlier attempts.
+    The reply has all known traces, including traces from earlier attempts.
     """
 
     person: Person
@@ -143,7 +143,7 @@ class ErasureActor(Actor):
 
     @handles(BeginErasure)
     def begin(self, request: BeginErasure, context: Context) -> Person:
-        """Remember a person and the traces of earlier attempts; record the begin."""
+        """Remember a person and the traces of earlier attempts; record that the erasure begins."""
         context.use_reserve()
         person = request.person
         where = _PERSON + blake2b(person.user.encode(), digest_size=_DIGEST_BYTES).digest()
@@ -154,7 +154,7 @@ class ErasureActor(Actor):
 
     @handles(ReadErased)
     def read(self, message: ReadErased, context: Context) -> list[str]:  # noqa: ARG002  as every handler
-        """Return their names."""
+        """Return the names of these persons."""
         return sorted(person.user for _, person in context.scan(Person, prefix=_PERSON))
 
 

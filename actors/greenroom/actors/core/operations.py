@@ -1,7 +1,7 @@
-"""The registry of operations, each declared once, beside its request.
+"""The registry of operations; each operation is declared once, beside its request.
 
 A module that declares operations registers them when it is imported. `greenroom.actors.app.requests` imports
-all of them and defines the order in lists. Scopes, routes, tools and HTTP routes derive from here.
+all of them and defines the order in lists. Scopes, routes, tools and HTTP routes derive from this registry.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ class ToolText(NamedTuple):
     Models pay tokens for it in every list of tools, so it says when to use the tool and repeats nothing.
 
     Attributes:
-        title: The name for people.
+        title: The tool's name for people.
         description: When a model should use this tool, and what it returns.
-        overwrites: It may replace or remove existing data.
-        repeatable: A second call with the same arguments has no further effect.
+        overwrites: Whether it may replace or remove existing data.
+        repeatable: Whether a second call with the same arguments has no further effect.
         weight: The size of its reply, in megabytes or so; 0 for a small one.
     """
 
@@ -37,17 +37,17 @@ class Operation(NamedTuple):
     """An operation.
 
     Attributes:
-        name: Its name on the wire: of its tool, and of its HTTP route.
+        name: The name on the wire, used by its tool and its HTTP route.
         request: The type of its request.
         scope: The scope that a caller needs.
         route: What determines its actor; None if the request calls actors itself, or reads a snapshot.
         tool: The description of its tool; None if it is served only as HTTP and JSON.
         is_step: Whether a call of its tool may be recorded as a workflow step.
-        after_notes: Whether pending notes of the session's work are written before it.
-        keeps: Whether it stores its reply for a while, under the caller's name, though it changes nothing.
+        after_notes: Whether pending notes of the session's work are written before it runs.
+        keeps: Whether the reply is stored for a while, under the caller's name, though nothing is changed.
         writes: Whether it changes stored data; then a message takes an idempotency key.
-        makes_id: Whether it may leave its session's id to the server.
-        by_memory_id: Whether it may name a memory by its id alone, so that its actor is looked up first.
+        makes_id: Whether a request may omit the session's id, so that the server makes one.
+        by_memory_id: Whether it may name a memory by id alone; the memory's actor is then looked up first.
     """
 
     name: str
@@ -89,7 +89,7 @@ def operation(
     An operation with a scope such as ``memory:write`` writes unless ``writes`` says otherwise.
 
     Raises:
-        ValueError: another type declared the name; the same type of a reimported module may.
+        ValueError: another type declared the name. The same type of a reimported module may declare it again.
     """
 
     def declare(request: RequestType) -> RequestType:
@@ -117,7 +117,7 @@ def operation(
 
 
 def all_operations() -> dict[str, Operation]:
-    """Return all operations, by name; LookupError if not all are declared yet."""
+    """Return all operations, by name; raise LookupError if not all are declared yet."""
     if not LISTED:
         raise LookupError("the operations are not known yet; import greenroom.actors.app.requests first")
     return LISTED

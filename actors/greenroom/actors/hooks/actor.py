@@ -31,9 +31,9 @@ from greenroom.runtime import Actor, Address, Context, Slices, handles
 
 TIMER: Final = "forget"
 LAST: Final = 10
-"""Sessions of a project that are offered for a hand-over."""
+"""At most this many sessions of a project are offered for a hand-over."""
 EARLIER: Final = 3
-"""Earlier sessions of the same project that a briefing may name."""
+"""A briefing names at most this many earlier sessions of the same project."""
 WRITE: Final = "recalled"
 WRITTEN_AFTER: Final = 10 * SECOND
 ROW_BYTES: Final = 1_000
@@ -166,7 +166,7 @@ class HookActor(Actor):
 
     @handles(injection_log.WriteRecalled)
     def write_recalled(self, _: injection_log.WriteRecalled, context: Context) -> None:
-        """Write the recalls that wait."""
+        """Write the waiting recalls to the injection log."""
         self._write_waiting(context)
 
     @handles(hook_messages.NoteTaken)
@@ -240,7 +240,7 @@ class HookActor(Actor):
 
     @handles(EraseFrom)
     def erase(self, request: EraseFrom, context: Context) -> Slices[ErasedPart]:
-        """Erase a person's hook data; in other people's logs, the person's memories."""
+        """Erase a person's hook data, and the person's memories from other people's logs."""
         self._write_waiting(context)
         if not request.person.has_root(context.address.key):
             return (yield from _erase_from_log(request, context))

@@ -68,7 +68,7 @@ class AnswerHook(Procedure[HookAnswer], frozen=True, kw_only=True):
         fresh = is_start and event.reason not in _GOES_ON
         if fresh:
             state = HookState(earlier=state.earlier)
-        elif event.reason == "compact":  # no session ended since
+        elif event.reason == "compact":  # no session has ended since the last briefing
             state = msgspec.structs.replace(state, earlier=[])
         prompt = without_secrets(event.prompt)[0]
         budget = self.max_tokens - envelope_tokens()
@@ -217,7 +217,7 @@ async def _find(turns: Sequence[Turn], before: Sequence[Turn]) -> _Found:
     if settings is not None and settings.extractor is not None:
         try:
             return by_rules._replace(findings=await settings.extractor(turns))
-        except Exception:  # of any kind: a faulty extractor must not lose the event
+        except Exception:  # every exception: a faulty extractor must not lose the event
             logger.exception("the extractor failed; the rules take its place")
     return by_rules
 

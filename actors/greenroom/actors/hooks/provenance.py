@@ -36,7 +36,7 @@ class WhyGiven(Procedure[GivenRead], frozen=True, kw_only=True):
     """Read what hooks and recalls gave to the agents of the caller's user, newest first.
 
     Attributes:
-        session: Only injections into the client's session of this id, or with this beginning.
+        session: Read only injections into the client's session with this id, or with an id that begins so.
     """
 
     session: str = ""
@@ -151,7 +151,7 @@ async def _look_up(context: ProcedureContext, read: GivenRead) -> dict[str, Know
             wanted.setdefault(root_of(memory.namespace), {})[memory.memory_id] = None
     known: dict[str, KnownMemory] = {}
     for root, ids in wanted.items():
-        with suppress(GreenroomError):  # an unavailable namespace hides only its own memories
+        with suppress(GreenroomError):  # if a namespace is unavailable, only its memories are missing
             answer = await context.ask(memory_address(root), LookUpMemories(memory_ids=list(ids)))
             known |= answer.known
     return known

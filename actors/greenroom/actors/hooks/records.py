@@ -1,12 +1,12 @@
 """The records of a hook actor.
 
-i id                    an ingested event: when
-f digest                a stored finding: when
+i id                    an ingested event: the time of its ingestion
+f digest                a stored finding: the time when it was stored
 s digest                a session of a client; digest of the client and the session's id
-h digest                what that session already has
-c digest                its turns that are carried over to the next event
+h digest                what that session already has in its context
+c digest                the turns that this session carries over to the next event
 g number                a row of the injection log, in the order of writing
-n                       the next number
+n                       the number of the next row
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class StoredSession(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StoredContents(msgspec.Struct, frozen=True, array_like=True):
-    """What a session has: memory versions by id, digests of lines, numbers of open rows."""
+    """A session's contents: memory versions by id, digests of lines, numbers of open rows."""
 
     memories: dict[str, int] = {}
     lines: list[int] = []
@@ -56,7 +56,7 @@ class StoredContents(msgspec.Struct, frozen=True, array_like=True):
 class StoredMemory(msgspec.Struct, frozen=True, array_like=True):
     """A memory in the injection log, as in `GivenMemory`, and when the model used it.
 
-    Only rows of older programs have a key: after a memory is forgotten, the log must not reveal its topic.
+    Only rows of older programs have a key. After a memory is forgotten, the log must not reveal its topic.
     """
 
     memory_id: str

@@ -1,1 +1,1 @@
-"""The memory actor: one per agent, with everything that the agent keeps for itself."""
+"""The memory actor: one for each namespace root, and one for each agent's bare id."""

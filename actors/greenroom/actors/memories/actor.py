@@ -33,7 +33,7 @@ from greenroom.runtime import Context, Message, Restate, Slices
 
 
 def _write_uses(repository: MemoryRepository, _: requests.WriteUses, context: Context) -> Slices[None]:
-    """Write the waiting uses, and notify those who see the memories."""
+    """Write the waiting uses, and notify the callers who see the memories."""
     repository.publish_about(context, *repository.uses.used.values())
     return repository.uses.write(context, repository.index)
 
@@ -109,7 +109,7 @@ _HANDLERS: Final[Mapping[type[Message[Any]], Callable[..., Any]]] = {
 
 
 class MemoryActor(MemoryRepository):
-    """The memories below one namespace root, or those of an agent's bare id."""
+    """The memories below one namespace root, or the memories of an agent's bare id."""
 
     kind = "memory"
     names = staticmethod(names_in)

@@ -44,7 +44,7 @@ class SessionActor(Session):
     """A session with the functions that handle its messages."""
 
     handlers: ClassVar = {
-        # its life
+        # lifecycle
         requests.CreateSession: lifecycle.create,
         requests.UpdateSession: lifecycle.update,
         requests.RenameSession: lifecycle.rename,
@@ -78,13 +78,13 @@ class SessionActor(Session):
         requests.ExplainMessages: search.explain,
         TextsToEmbed: search.find_texts,
         StoreVectors: search.store_vectors,
-        # the work in it
+        # work context
         session_context.RecordContext: work_context.record,
         session_context.NoteContext: work_context.note,
         session_context.GetSessionContext: work_context.read,
         session_context.ListDecisions: work_context.list_decisions,
         TellEarlier: work_context.write_earlier,
-        # between clients
+        # hand-over between clients
         StartHere: handover.start,
         LookAtWork: handover.look_at_work,
         Move: handover.move,

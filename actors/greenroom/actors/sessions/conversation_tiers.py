@@ -11,7 +11,7 @@ MOST_LINES = 2_000
 
 
 class TierSizes(NamedTuple):
-    """The most messages in each tier of a conversation; the first has the newest."""
+    """The most messages in each tier of a conversation; the first tier has the newest."""
 
     recent: int = 20
     compressed: int = 80

@@ -20,16 +20,16 @@ from greenroom.actors.sessions.storage.records import HEADER, Header, names_in, 
 from greenroom.actors.sessions.storage.work_context import SessionWorkContext
 from greenroom.runtime import Actor, Context
 
-BASE_BYTES = 4_000  # of memory, for an instance without messages
-SHORTENED_BYTES = 900  # of memory, for a shortened text, roughly
+BASE_BYTES = 4_000  # memory of an instance without messages
+SHORTENED_BYTES = 900  # memory of one shortened text, roughly
 
 
 class Session(Actor):
-    """One session; an address without a session replies like a forbidden one.
+    """One session; a session that does not exist replies like a forbidden session.
 
     Attributes:
         header: The header record; None until the session is created.
-        ahead: The units by which message ids run ahead of the clock; see `records.next_id`.
+        ahead: How far message ids run ahead of the clock, in units; see `records.next_id`.
         activity: The activity that each audience sees, as in the directory.
         shortened: Shortened messages by id, from the last read of the conversation resource.
     """
@@ -97,7 +97,7 @@ class Session(Actor):
         return max(self.activity[audience].at for audience in audiences if audience in self.activity)
 
     def put_header(self, context: Context, header: Header) -> None:
-        """Stage a changed header and its row in listings, as an activity for all readers."""
+        """Stage a changed header and its listing row; this is an activity for all readers."""
         context.put(HEADER, header)
         directory.put_base(context, header)
         self.header = header

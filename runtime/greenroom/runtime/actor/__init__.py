@@ -1,1 +1,1 @@
-"""Actors and what their handlers get: messages, context, effects."""
+"""Actors, and what their handlers use: messages, the context, effects."""

@@ -37,7 +37,7 @@ class Actor:
 
     Class attributes:
         kind: The name of the kind, unique in a runtime.
-        size: An estimate of one instance in memory, in bytes, unless `resident_bytes` is overridden.
+        size: The estimated memory of one instance, in bytes; not used if `resident_bytes` is overridden.
         handlers: The functions that handle messages, by type. A class may list them if they are in several
             modules; methods marked with `handles` and inherited handlers are added.
     """
@@ -62,9 +62,9 @@ class Actor:
 
     @staticmethod
     def names(key: bytes) -> Iterable[Span]:  # noqa: ARG004 - for overrides
-        """Return the spans of a record's key that are names, which an encrypted store hides.
+        """Return the spans of a record's key that are names; an encrypted store hides these.
 
-        See `Names`. The result for a stored key may not change. The actor's own key is always hidden.
+        See `Names`. The result for a stored key must never change. The actor's own key is always hidden.
         """
         return ()
 
@@ -73,7 +73,7 @@ class Actor:
 
     @staticmethod
     def name_damage(reply: Any, context: Context) -> Any:  # noqa: ARG004 - for overrides
-        """Return a reply that names the skipped damaged records; by default raise the first."""
+        """Return a reply that names the skipped damaged records; by default raise the first error."""
         raise context.damage[0]
 
     def resident_bytes(self) -> int:

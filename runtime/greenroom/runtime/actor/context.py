@@ -1,8 +1,8 @@
 """The context of a handler: its own records, shared rows, tells and timers.
 
 A `Context` stages effects. The kernel commits them together when the handler returns, and drops them when it
-raises. Reads see the effects of this message, then those of the actor's earlier messages that are still on
-their way to disk, then the store.
+raises. Reads look first at the effects of this message, then at effects of the actor's earlier messages that
+are on their way to disk, then in the store.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from greenroom.runtime.lmdb.write_batch import PAGE, Changes, Revocation
 
 T = TypeVar("T")
 _COPIES = 2
-"""Pages that the deletion of a row may take: those freed by the last commit cannot be reused yet."""
+"""The deletion of a row may take this many pages: pages that the last commit freed cannot be reused yet."""
 
 
 class Context:
@@ -41,7 +41,7 @@ class Context:
         now: The wall clock in microseconds since 1970 UTC, the same throughout the message.
         deadline: When the caller stops waiting, on trio's clock; infinite for tells and timers.
         effects: The staged effects; None until there is one.
-        damage: The damaged records that were skipped, for the reply to name.
+        damage: The damaged records that were skipped; the reply should name them.
     """
 
     __slots__ = (
@@ -78,32 +78,32 @@ class Context:
         self._kept: Effects | None = None
 
     def note_damage(self, error: RecordDamagedError) -> None:
-        """Record damage for the reply to name, once for each record or entry."""
+        """Record damage that the reply should name, once for each record or entry."""
         if all(error.key != known.key or error.entry != known.entry for known in self.damage):
             self.damage = (*self.damage, error)
 
     def is_own(self, error: RecordDamagedError, prefix: bytes = b"") -> bool:
         """Return whether a damaged record has a key of this actor that begins with ``prefix``.
 
-        A scan also meets records with an unknown original key (`OnDamage`): the key under which such a record
-        lies may be another actor's, or begin otherwise.
+        A scan also meets records whose original key is unknown (`OnDamage`). The key under which such a
+        record lies may be another actor's, or not begin with ``prefix``.
         """
         return error.key.startswith(self._actor_keys.store_key(prefix))
 
     def own_key(self, error: RecordDamagedError, prefix: bytes = b"") -> bytes:
-        """Return a damaged record's own key without ``prefix``, or raise the damage; see `is_own`."""
+        """Return a damaged record's own key without ``prefix``; raise ``error`` if `is_own` is false."""
         if not self.is_own(error, prefix):
             raise error
         return error.key[len(self._actor_keys.store_key(prefix)) :]
 
     def own_key_of(self, key: bytes) -> bytes:
-        """Return the actor's own key as `own_key` does: with its names as stored."""
+        """Return one of the actor's own keys with its names as stored, like `own_key`."""
         return self._actor_keys.store_key(key)[len(self._actor_keys.own) :]
 
     def keys(self, prefix: bytes, *, start: bytes | None = None) -> Iterator[bytes]:
         """Yield the keys of the actor's own records that begin with ``prefix``, in order.
 
-        Their records may be damaged. In an encrypted store the keys have digests for names.
+        Their records may be damaged. In an encrypted store, keys have digests instead of names.
         """
         first = None if start is None else self._actor_keys.store_key(start)
         begin = self._actor_keys.store_key(prefix)
@@ -117,7 +117,7 @@ class Context:
             yield key[cut:]
 
     def _find_pending(self, begin: bytes, first: bytes | None, *, reverse: bool = False) -> Changes:
-        """Return the staged and uncommitted changes of the keys of a scan."""
+        """Return the staged and uncommitted changes of keys that a scan covers."""
         own = {} if self.effects is None else self.effects.own
         pending: Changes = {
             key: payload
@@ -130,7 +130,7 @@ class Context:
         return pending
 
     def keep_effects(self) -> None:
-        """Make `roll_back` return to the present effects."""
+        """Make `roll_back` return to the current effects."""
         self._kept = None if self.effects is None else self.effects.copy()
 
     def roll_back(self) -> None:
@@ -160,7 +160,7 @@ class Context:
         return self._services.derive(purpose)
 
     def seconds_left(self) -> float:
-        """Return the seconds until the caller stops waiting; the rest may go into another message."""
+        """Return the seconds until the caller stops waiting; a second message may do remaining work."""
         return self.deadline - trio.current_time()
 
     def should_yield(self) -> bool:
@@ -214,7 +214,7 @@ class Context:
                 yield plain_key(payload, key[cut:]), keys.decode(strip_plain_key(payload), of)
 
     def _skip_written(self, on_damage: OnDamage | None) -> OnDamage:
-        """Skip damaged records that a change on its way to disk replaces."""
+        """Return a callback that skips damaged records which an uncommitted change replaces."""
 
         def report(error: RecordDamagedError) -> None:
             if self._is_written(error):
@@ -243,7 +243,7 @@ class Context:
             return self._stored_beside(full, error)
 
     def _stored_beside(self, full: bytes, error: RecordDamagedError) -> bytes | None:
-        """Return the stored payload at a key, unless a damaged neighbour may be it."""
+        """Return the stored payload at a key, unless a damaged neighbour may be this record."""
         if error.key == full or not self._is_written(error):
             raise error
 
@@ -268,7 +268,7 @@ class Context:
             effects.own[full] = with_plain_key(key, full[len(actor_keys.own) :], keys.encode(value))
 
     def delete(self, key: bytes) -> None:
-        """Stage the removal of the own record at ``key``; a missing one is no error."""
+        """Stage the removal of the actor's record at ``key``; a missing record is no error."""
         if len(key) > MAX_KEY_BYTES:
             raise keys.too_long("a record's key", key)
         effects = self.effects or self._new_effects()
@@ -277,7 +277,7 @@ class Context:
     def put_row(self, index: str, sort_key: bytes, value: Any) -> None:
         """Stage a write of this actor's row of a shared index at ``sort_key``.
 
-        It has at most 200 bytes. Rows of several actors may have the same one.
+        The sort key has at most 200 bytes. Rows of several actors may have the same sort key.
         """
         effects = self.effects or self._new_effects()
         hidden = self._blind(index, sort_key)
@@ -301,9 +301,9 @@ class Context:
     def record_revocation(self, value: Any, *, until: int) -> None:
         """Record a fact that must survive restoring an older backup.
 
-        After a restore the actor receives a `Replay` with all such values, maybe with some that it has: the
-        log is written before the store. It lies beside the store's secret, in the clear. Without a secret
-        this has no effect.
+        After a restore the actor receives these values in a `Replay`. It may have some already, because the
+        log is written before the store. The log lies beside the store's secret, in the clear. Without a
+        secret this method has no effect.
 
         Args:
             value: Anything that msgspec encodes as JSON.
@@ -317,8 +317,8 @@ class Context:
     def append_soon(self, journal: str, value: Any) -> None:
         """Append a row to a journal with a later commit; a crash may lose it.
 
-        No reply waits for it. It is written even if this message is refused or fails. The same row again
-        within a second is only counted; a row that finds no room is dropped and counted.
+        No reply waits for the row. It is written even if this message is refused or fails. If it comes again
+        within a second, it is only counted; if there is no room for it, it is dropped and counted.
         """
         self._services.append_soon(journal, value)
 
@@ -358,7 +358,7 @@ class Context:
         effects.next_due = min(due, effects.next_due or due)
 
     def cancel_timer(self, name: str) -> None:
-        """Stage the removal of the timer ``name``; a missing one is no error."""
+        """Stage the removal of the timer ``name``; a missing timer is no error."""
         try:
             row = self.timer_row(name)
         except RecordDamagedError:  # without this record the stored row counts as cancelled
@@ -369,7 +369,7 @@ class Context:
             self._new_effects().own[self._timer_name_key(name)] = None
 
     def stage_rows(self, rows: Changes) -> None:
-        """Stage rows of the runtime itself; for the kernel."""
+        """Stage rows that belong to the runtime itself; only the kernel calls this."""
         self._new_effects().rows.update(rows)
 
     def timer_due(self, name: str) -> int | None:
@@ -387,8 +387,8 @@ class Context:
     def publish(self, topic: str, label: Hashable = None) -> None:
         """Stage a notification of the subscribers of ``topic``, sent after the commit.
 
-        It is not stored: a crash loses it, and subscribers read again when they subscribe again. The label
-        decides which subscribers are notified (`Subscriber.add`); equal labels are merged.
+        A notification is not stored: a crash loses it, and subscribers read again when they subscribe again.
+        The label decides which subscribers are notified (`Subscriber.add`); equal labels are merged.
         """
         effects = self.effects or self._new_effects()
         effects.publications[topic, label] = None
@@ -404,15 +404,15 @@ class Context:
         """Let this message's effects use the space reserved for deletes, expiry and audit.
 
         Args:
-            dispensable: Whether the reply leaves even if there is no room for the effects, which are then
-                dropped and counted. For rows of shared indexes only.
+            dispensable: Whether the reply leaves even if there is no room for the effects; they are then
+                dropped and counted. Allowed for rows of shared indexes only.
         """
         effects = self._new_effects()
         effects.reserve = True
         effects.dispensable = dispensable
 
     def most_rows(self, most: int) -> int:
-        """Return how many rows, of ``most``, a message with the reserve should touch at once.
+        """Return how many of ``most`` rows one message that uses the reserve should touch.
 
         A deleted or changed row takes a new page until the commit after the next one. So a full store must be
         emptied in small steps.
@@ -436,7 +436,7 @@ class Context:
         return self._services.blind(index, sort_key)
 
     def _row_key(self, index: str, hidden: bytes) -> bytes:
-        """Return what `lmdb.keys.row_key` does."""
+        """Return the store's key of a row, as `lmdb.keys.row_key` does."""
         return self._services.prefixes[index] + hidden.replace(b"\0", b"\0\xff") + self._actor_keys.row_tail
 
 

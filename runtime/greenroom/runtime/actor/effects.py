@@ -15,8 +15,8 @@ from greenroom.runtime.lmdb.write_batch import Changes, JournalEntry, Revocation
 class Effects:
     """The effects of one message.
 
-    The reply leaves even if there is no room for ``dispensable`` ones. ``next_due`` is in microseconds since
-    1970.
+    The reply leaves even if there is no room for ``dispensable`` effects. ``next_due`` is in microseconds
+    since 1970.
     """
 
     __slots__ = (
@@ -43,7 +43,7 @@ class Effects:
         self.dispensable = False
 
     def copy(self) -> Effects:
-        """Return a copy, to which effects can be added."""
+        """Return a copy; more effects can be added to it."""
         copy = Effects(reserve=self.reserve)
         copy.own, copy.rows, copy.entries = dict(self.own), dict(self.rows), list(self.entries)
         copy.tells, copy.publications = list(self.tells), dict(self.publications)
@@ -63,7 +63,7 @@ Overlay = dict[bytes, tuple[int, bytes | None]]
 class ActorKeys:
     """The keys of an actor in the store, and its records on their way there.
 
-    ``row_head`` and ``row_tail`` are known once it writes.
+    ``row_head`` and ``row_tail`` are empty until the actor first stages effects.
     """
 
     __slots__ = ("address", "blinder", "names", "overlay", "own", "prefix", "row_head", "row_tail")
@@ -78,12 +78,12 @@ class ActorKeys:
         self.row_head = self.row_tail = b""
 
     def new_effects(self) -> Effects:
-        """Return empty effects of this actor."""
+        """Return a new `Effects` for this actor, without any effects."""
         if not self.row_tail:  # most actors are only read
             self.row_head = keys.row_head(self.address)
             self.row_tail = keys.END_OF_SORT_KEY + keys.tag_of(self.address, self.blinder)
         return Effects()
 
     def store_key(self, key: bytes) -> bytes:
-        """Return the store's key of the own record at ``key``, or of a prefix."""
+        """Return the store's key for the actor's own record at ``key``, or for a prefix."""
         return self.own + (key if self.blinder is None else self.blinder.blind(self.own, key, self.names))

@@ -1,7 +1,7 @@
 """A write-behind buffer of journal rows, which the next group commit writes.
 
-No reply waits for them, and the buffer is bounded. Rows that find no room, here or in the store, are counted;
-the count is written when there is room again. A row equal to a waiting one is only counted.
+No reply waits for them, and the buffer is bounded. Rows without room, here or in the store, are counted; the
+count is written when there is room again. A row equal to a waiting row is only counted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NOTES_BYTES: Final = 1 << 20
 
 
 class BufferedEntries(NamedTuple):
-    """Rows taken out of the buffer; by journal, counts of these and of lost ones."""
+    """Rows taken from the buffer; per journal, the counts of taken and of lost rows."""
 
     effects: Effects
     times: dict[str, int]
@@ -61,7 +61,7 @@ class JournalBuffer:
         self._some.set()
 
     def take(self) -> BufferedEntries:
-        """Empty the buffer and return its rows; counts of lost rows come first."""
+        """Empty the buffer and return its rows, after rows that report how many were lost."""
         effects = Effects(reserve=True)
         effects.dispensable = True
         times: dict[str, int] = {}
@@ -82,7 +82,7 @@ class JournalBuffer:
             self._unreported[journal] = self._unreported.get(journal, 0) + count
 
     async def run(self, flush: Callable[[], None]) -> None:
-        """Call ``flush`` so that no row waits longer than `NOTE_SECONDS`, for ever."""
+        """Run forever: call ``flush`` so that no row waits longer than `NOTE_SECONDS`."""
         while True:
             await self._some.wait()
             await trio.sleep(NOTE_SECONDS)

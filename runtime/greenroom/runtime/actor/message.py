@@ -1,7 +1,7 @@
 """The messages that actors handle, and their replies as values and as bytes.
 
-Stored and relayed replies are JSON, as messages are. JSON does not distinguish the struct types of a
-``Message[A | B]``, so the name of the type goes with it; likewise for a ``Message[B]`` with `Variants`.
+Stored and relayed replies are JSON, like messages. JSON does not distinguish the struct types of ``Message[A
+| B]``, or of ``Message[B]`` with `Variants`, so the type's name is added.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 Slices = Generator[None, None, R]
-"""A handler that takes long: a generator that yields wherever the runtime may pause it.
+"""The call of a long handler: a generator that yields wherever the runtime may pause it.
 
-It is paused when its slice of the event loop is used up, and where it yields `WAITING`.
+The runtime pauses it when its slice of the event loop is used up, and where it yields `WAITING`.
 """
 
 WAITING: Final = cast("None", True)
-"""What a generator yields when it can only continue after others have run.
+"""A generator yields this when it can continue only after other code has run.
 
 For type checkers it is None, like a bare ``yield``.
 """
@@ -58,8 +58,8 @@ def finish(slices: Slices[R]) -> R:
 class Message(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A request to one actor with a reply of type ``R``.
 
-    Subclass ``Message[int]``, for example, and declare the fields. It must survive JSON, because tells,
-    timers and idempotent replies are stored as JSON.
+    Subclass ``Message[int]``, for example, and declare the fields. Encoding as JSON must not change a
+    message, because tells, timers and idempotent replies are stored as JSON.
 
     Class attributes:
         only_reads: Whether its handler changes nothing that another message depends on, so that it may run
@@ -69,16 +69,16 @@ class Message(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid_u
     only_reads: ClassVar[bool] = False
 
     def precheck(self) -> tuple[Address, Message[Any]] | None:
-        """Return a request to send before this message is delivered, and its actor, or None.
+        """Return an actor and a request to send to it before this message, or None.
 
-        The runtime sends it first and puts the reply into `Context.precheck_answer`: a check and not a lock.
-        A message with a precheck cannot be sent with `tell`, which waits for no reply.
+        The runtime sends it first and puts the reply into `Context.precheck_answer`. This is a check, not a
+        lock. A message with a precheck cannot be sent with `tell`, because `tell` waits for no reply.
         """
         return None
 
 
 class Variants(msgspec.Struct, frozen=True, kw_only=True):
-    """The base of a reply that is one of several: a ``Message[B]`` with ``class B(Variants)``.
+    """Base of replies with several types: declare ``class B(Variants)`` for a ``Message[B]``.
 
     The reply is one of the structs derived from ``B``, in any module.
     """
@@ -94,9 +94,9 @@ def check_tellable(message: Message[Any]) -> None:
 
 
 def reply_type(request: type[Any]) -> Any:
-    """Return the ``R`` of a subclass of ``Message[R]`` or of another generic of one parameter.
+    """Return the ``R`` of a subclass of ``Message[R]``, or of another generic with one parameter.
 
-    It may be a string that names a class further down in the module. Raises TypeError without one.
+    ``R`` may be a string that names a class further down. Raises TypeError if there is no ``R``.
     """
     for base in request.__mro__:
         for generic in getattr(base, "__orig_bases__", ()):
@@ -111,7 +111,7 @@ def reply_type(request: type[Any]) -> Any:
 
 
 def reply_variants(reply: Any) -> tuple[Any, ...]:
-    """Return the possible types of a reply; none if it has a single type."""
+    """Return the possible types of a reply; an empty tuple if only one is possible."""
     if isinstance(reply, type) and Variants in reply.__bases__:
         return tuple(reply.__subclasses__())
     return get_args(reply) if get_origin(reply) in (Union, UnionType) else ()
@@ -124,7 +124,7 @@ class Replay(Message[None], frozen=True, kw_only=True):
 
 
 class EncodedReply(NamedTuple):
-    """A reply as JSON, and the name of its type if there are several."""
+    """A reply as JSON, and the name of its type if several are possible."""
 
     body: bytes
     variant: str = ""

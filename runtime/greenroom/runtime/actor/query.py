@@ -71,8 +71,8 @@ class IndexReader:
     ) -> Iterator[lmdb_keys.Row[T]]:
         """Yield the rows with a sort key that begins with ``prefix``, in order (`Row.place`).
 
-        They begin at the sort key ``start``, inclusive; with ``reverse`` from the highest down. The first
-        damaged row is raised, unless ``on_damage`` takes them.
+        They begin at the sort key ``start``, inclusive; with ``reverse`` this is the highest one. The error
+        of the first damaged row is raised, unless ``on_damage`` is given.
         """
         self._check(index)
         name = lmdb_keys.index_prefix(index)
@@ -88,7 +88,7 @@ class IndexReader:
             yield lmdb_keys.Row(record.sort_key or place, Address(record.kind, record.key), value, place)
 
     def is_row(self, error: RecordDamagedError, index: str, sort_key: bytes, address: Address) -> bool:
-        """Return whether a damaged row is the one of an actor at a sort key."""
+        """Return whether a damaged row is the row of an actor at a sort key."""
         hidden = self._services.blind(index, sort_key)
         tag = lmdb_keys.tag_of(address, self._services.blinder)
         return error.key == lmdb_keys.row_key(index, hidden, tag)
@@ -98,9 +98,9 @@ class IndexReader:
         return error.key.endswith(lmdb_keys.tag_of(address, self._services.blinder))
 
     def cached(self, make: Callable[[], T]) -> T:
-        """Return the value that ``make`` returned at its first call, a cache for queries.
+        """Return the value that ``make`` returned at its first call: a cache for queries.
 
-        It lasts as long as the runtime, in this process only. Check cached rows against `changed_since`.
+        It is kept until the runtime ends, in this process only. Check cached rows against `changed_since`.
         """
         found: T | None = self._services.query_caches.get(make)
         if found is None:
@@ -108,7 +108,7 @@ class IndexReader:
         return found
 
     def changed_since(self, index: str, since: int | None) -> tuple[int, list[Address] | None]:
-        """Return a number for the next ``since``, and the actors with rows changed since.
+        """Return a number for the next ``since``, and the actors whose rows have changed.
 
         The actors are None if all rows must be read. No acknowledged change is missing if this is called
         before the query first yields.
@@ -129,14 +129,14 @@ class IndexReader:
                 yield decode_row(number, record, of)
 
     def checkpoint(self, journal: str) -> Checkpoint:
-        """Return a checkpoint of the present end of a journal, without checking it."""
+        """Return a checkpoint of the current end of a journal, without checking it."""
         keys = self._keys(journal)
         return keys.checkpoint(end_of(keys, self._snapshot))
 
     def check(self, journal: str, checkpoints: Iterable[Checkpoint] = ()) -> Slices[JournalReport]:
         """Check a journal against its links, and against checkpoints of it, in slices.
 
-        Earlier checkpoints beside the store's secret count, too.
+        The earlier checkpoints beside the store's secret are used, too.
         """
         keys = self._keys(journal)
         seen = self._services.checkpoint_file
@@ -144,7 +144,7 @@ class IndexReader:
         return check(keys, self._snapshot, chain(known, checkpoints))
 
     def rollback_gaps(self, journal: str) -> list[RollbackGap]:
-        """Return where a journal did not continue from its known end at an opening."""
+        """Return the gaps where a journal, when opened, did not continue from its known end."""
         seen = self._services.checkpoint_file
         return [] if seen is None else seen.breaks(journal)
 
@@ -155,10 +155,10 @@ class IndexReader:
         return keys
 
     def addresses(self, kind: str) -> Iterator[Address]:
-        """Yield the actors of a kind with records of their own, by key.
+        """Yield the actors of a kind that have records of their own, by key.
 
-        They are found one by one among the records, so this is for rare use by an operator. It finds none in
-        an encrypted store, where keys do not reveal their actor.
+        This searches the records for one actor after the other, so only operators should use it, and rarely.
+        In an encrypted store it finds none, because keys do not reveal their actor.
         """
         if self._services.blinder is not None:
             return
@@ -169,7 +169,7 @@ class IndexReader:
             start = prefix + key + b"\1"
 
     def timed(self, kind: str) -> Iterator[Address]:
-        """Yield the actors of a kind with timers, once for each timer, in due order.
+        """Yield the actors of a kind that have timers: once per timer, earliest due first.
 
         It works in an encrypted store, too.
         """

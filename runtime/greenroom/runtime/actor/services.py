@@ -20,7 +20,7 @@ from greenroom.runtime.lmdb.snapshot import CachedSnapshot
 from greenroom.runtime.store.store import Store
 
 REMEMBERED: Final = 65_536
-"""Actors remembered by index; a reader that is further behind reads everything again."""
+"""The most changed actors kept for each index; a reader that is further behind reads everything again."""
 
 
 class RowChanges:
@@ -103,7 +103,7 @@ class RuntimeServices:
         self.journal_buffer.add(journal, value)
 
     def record_denial(self, principal: Any, address: Address | None, message: Any, refusal: Refusal) -> None:
-        """Record a denial in the journals that have a row for it, once."""
+        """Record a denial once, in each journal that has a row for denials."""
         for name, journal in self.journals.items():
             if journal.denied is not None:
                 refusal.is_denial = False
@@ -122,6 +122,6 @@ class RuntimeServices:
         return self.blinder.blind(self.prefixes[index], sort_key, self.indexes[index].names)
 
     def next_number(self) -> int:
-        """Return a number for a tell or timer, above all in the store."""
+        """Return a number for a tell or timer, higher than all in the store."""
         self.last_number += 1
         return self.last_number

@@ -1,4 +1,4 @@
-"""The interface of a runtime for programs, in any process of the folder, and procedures.
+"""The interface of a runtime for programs, in any process on the folder; procedures.
 
 A procedure is a request that one process runs, often with several actors.
 """
@@ -28,21 +28,21 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Procedure(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A request of the process: subclass ``Procedure[int]`` and define `run`.
+    """A request to the process: subclass ``Procedure[int]`` and define `run`.
 
-    With ``snapshot`` it reads committed rows of the shared indexes. It decides itself which rows the caller
-    may see.
+    With ``snapshot`` it reads committed rows of the shared indexes. The procedure itself decides which rows
+    the caller may see.
 
     With ``owner`` it runs in the process that owns the folder, and may await several actors. After a takeover
-    it runs again from the start, so its requests may happen twice and must do no harm then: a search, for
-    instance, counts its results as used twice. To write to several actors exactly once, let one of them tell
-    the others.
+    it runs again from the start, so its requests may be handled twice, and this must do no harm. For
+    instance, a search counts its results as used twice. To write to several actors exactly once, let one of
+    them tell the others.
 
-    With ``here`` the calling process calls `run`. It may end at any moment, with its process or by a
-    cancellation, so it must be safe to stop and to begin again.
+    With ``here`` the calling process calls `run`. The process may end or cancel `run` at any moment, so it
+    must be safe to stop `run` and to begin it again.
 
     Attributes:
-        runs: Where it runs.
+        runs: Where the procedure runs: see above.
         flushes_journals: Whether buffered journal rows are written first; not for ``here``.
     """
 
@@ -75,16 +75,16 @@ class RuntimeClient(Protocol):
         idempotency: Idempotency | None = None,
         on_accepted: Callable[[], None] | None = None,
     ) -> R:
-        """Send a message and return its reply, once all that it reflects is on disk.
+        """Send a message; return its reply once all that the reply reflects is on disk.
 
-        The deadline is that of the caller's cancel scope. A cancelled request that was not begun leaves the
-        mailbox; one that was begun commits whole or not at all.
+        The caller's cancel scope sets the deadline. If a request is cancelled before it is begun, it leaves
+        the mailbox; a request that was begun commits whole or not at all.
 
         Args:
             address: The actor.
             message: The request. Its `Message.precheck`, if any, is sent first.
             principal: The caller's identity, for `Context.principal`.
-            idempotency: With it, a repeat within 24 hours gets the first reply.
+            idempotency: The idempotency key. With one, a repeat within 24 hours gets the first reply.
             on_accepted: Called once the message is in the mailbox, in the order of acceptance.
 
         Raises:
@@ -126,7 +126,7 @@ class RuntimeClient(Protocol):
     ) -> Ticket:
         """Send a message as `ask` does, without a task; call ``done`` with the result.
 
-        ``done`` is called once, in trio's thread, after this method returned, when all that the reply could
+        ``done`` is called once, in trio's thread, after this method has returned and all that the reply could
         have seen is on disk. It is never called after `Ticket.cancel`. Its exceptions are logged.
 
         Args:
@@ -141,8 +141,8 @@ class RuntimeClient(Protocol):
                 returned.
 
         Raises:
-            OverloadedError, ActorQuarantinedError, UnknownKindError, RuntimeClosedError: it, or its precheck,
-                was not accepted; ``done`` is not called.
+            OverloadedError, ActorQuarantinedError, UnknownKindError, RuntimeClosedError: the message or its
+                precheck was not accepted; ``done`` is not called.
         """
         envelope = Envelope(message, principal, None, deadline, idempotency)
         return self._callbacks.send(address, envelope, done, on_accepted)
@@ -150,32 +150,32 @@ class RuntimeClient(Protocol):
     def tell(self, address: Address, message: Message[Any], *, principal: Any = None) -> None:
         """Put a message into an actor's mailbox without waiting for a reply.
 
-        Unlike with `Context.tell` it is lost if the process dies before it is handled.
+        Unlike a message of `Context.tell`, this message is lost if the process dies before it is handled.
 
         Raises:
-            OverloadedError, ActorQuarantinedError, UnknownKindError, RuntimeClosedError: it was not accepted.
+            OverloadedError, ActorQuarantinedError, UnknownKindError, RuntimeClosedError: not accepted.
             TypeError: the message has a precheck.
         """
         check_tellable(message)
         self._kernel.deliver(address, Envelope(message, principal, one_way=True))
 
     async def query(self, query: Procedure[R], *, principal: Any = None) -> R:
-        """Run a procedure and return its reply, once what it read is on disk."""
+        """Run a procedure; return its reply once everything that it read is on disk."""
 
     def subscriber(self, window: float = WINDOW_SECONDS) -> Subscriber:
         """Return a subscriber without topics, a context manager.
 
         The first change of a quiet topic is delivered at once. Changes within ``window`` seconds after that
-        become one, delivered at its end.
+        become one change, delivered when the window ends.
         """
 
     def apply_settings(self) -> AbstractContextManager[None]:
-        """Return a block, outside of actors and queries, in which `current_settings` apply."""
+        """Return a context manager that sets `current_settings`, for code outside of actors and queries."""
 
     def derive(self, purpose: str) -> bytes:
         """Return the store's key for a purpose: 32 bytes, the same in each process.
 
-        They derive from the secret beside the store, and are in no store or backup.
+        The key derives from the secret beside the store, and is in no store or backup.
 
         Raises:
             StoreError: the runtime was opened without a secret, or no owner has been reached yet.
@@ -184,21 +184,21 @@ class RuntimeClient(Protocol):
     def run_ready(self) -> None:
         """Give ready actors their turns now, before the next pass of the event loop.
 
-        For a program that has posted everything and would only wait: its callbacks come a pass earlier. It
-        takes at most one slice, and must not be called from a handler or a callback.
+        A program may call it when it has posted everything and would only wait: its callbacks then run a pass
+        earlier. It takes at most one slice. Handlers and callbacks must not call it.
         """
 
     def statistics(self) -> RuntimeStatistics:
         """Return the statistics of all parts."""
 
     def readmit(self, address: Address) -> bool:
-        """Readmit an actor from quarantine; return whether it was there."""
+        """Readmit an actor from quarantine; return whether it was in quarantine."""
 
     async def backup(self, destination: Path) -> BackupInfo:
-        """Write a copy of the store to a new file, meanwhile, as `backup` does."""
+        """Write a copy of the store to a new file while actors run; see `backup`."""
 
     async def verify(self) -> VerifyReport:
-        """Check the structure and every record on a copy, in another process; as `verify`."""
+        """Check the structure and every record on a copy, in another process; see `verify`."""
 
     @property
     def is_sound(self) -> bool:
@@ -206,7 +206,7 @@ class RuntimeClient(Protocol):
 
 
 class ProcedureContext:
-    """The context of a procedure: requests to actors in the name of its principal.
+    """The context of a procedure: it sends requests to actors in the caller's name.
 
     Attributes:
         now: The wall clock in microseconds since 1970 UTC.
@@ -231,7 +231,7 @@ class ProcedureContext:
     def tell(self, address: Address, message: Message[Any]) -> None:
         """Send a message in the caller's name without a reply, as `RuntimeClient.tell`.
 
-        For effects that may be lost or happen twice, because a procedure may run again.
+        Use this only for effects that may be lost or happen twice, because a procedure may run again.
         """
         self._runtime.tell(address, message, principal=self.principal)
 

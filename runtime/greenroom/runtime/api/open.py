@@ -59,7 +59,7 @@ class CommonConfig(TypedDict, total=False):
         clock: A clock instead of the system's.
         committer: A committer instead of the writer thread's.
         codec: A record codec instead of the plain one with checksums.
-        encryption: The store's encryption and its key, which is read when this process owns the folder.
+        encryption: The store's encryption and its key; the key is read when this process owns the folder.
     """
 
     groups: Iterable[Group]
@@ -71,14 +71,14 @@ class CommonConfig(TypedDict, total=False):
 
 
 class RuntimeConfig(CommonConfig, total=False):
-    """The keyword arguments of a runtime: those of `CommonConfig`, and its parts.
+    """The keyword arguments of a runtime: the options of `CommonConfig`, and the parts.
 
     Attributes:
-        sidecar: Makes a context manager beside the actors, entered once they run and left before they drain.
-            Its value is `Context.sidecar` and `ProcedureContext.sidecar` from then on.
-        secrets: The folder of the store's secret, or several in which it may be; it is created in the first.
-            That should not be the store's folder: anyone with both has everything. None for a runtime that
-            derives no keys. Every process on a shared folder must find the same secret.
+        sidecar: Makes a context manager, which is entered once the actors run and left before they drain. The
+            value that it yields becomes `Context.sidecar` and `ProcedureContext.sidecar`.
+        secrets: The folder of the store's secret, or several folders where it may be; a new one is made in
+            the first. Do not use the store's folder: anyone who has both has everything. None for a runtime
+            that derives no keys. Every process on a shared folder must find the same secret.
         journals: The append-only journals, linked by keys of the secret.
         settings: Anything that handlers, queries and procedures need from `current_settings`; each store of a
             process has its own.
@@ -134,7 +134,7 @@ class RuntimeFactory:
     ) -> AsyncIterator[Runtime]:
         """Run the actors on a folder that is locked, until the block ends.
 
-        A process that was attached gives its bus with subscribers, and its posted messages with their
+        A process that was attached passes its bus with subscribers, and its posted messages with their
         callbacks.
         """
         options = self.options
@@ -199,13 +199,13 @@ async def open_runtime(
     """Own a folder and run actors on it, inside an ``async with`` block.
 
     The folder is created if missing, with mode 0700. Leaving the block refuses new messages, handles the
-    accepted ones (for at most ``options.drain_seconds``), and closes the store. A cancelled block only waits
-    for the commit in flight.
+    accepted ones (for at most ``options.drain_seconds``), and closes the store. If the block is cancelled,
+    leaving it only waits for the commit in flight.
 
     Raises:
         TypeError: there is no such option; the call itself raises it.
-        StoreFailedError: a commit failed for good while the block ran.
-        StoreError: as each of its kinds says; the folder cannot hold a store.
+        StoreFailedError: a commit failed permanently while the block ran.
+        StoreError: the folder cannot hold a store, or what the raised subclass says.
     """
     factory = RuntimeFactory(**config)
     with FolderLock(Path(path)) as owner:

@@ -65,7 +65,7 @@ class Runtime(RuntimeClient):
     """A running set of actors on one folder, made by `open_runtime`.
 
     Attributes:
-        has_gone_back: Whether its store is known to be older than before, such as a restored backup.
+        has_gone_back: Whether its store is known to be older than before, as after restoring a backup.
     """
 
     _kernel: Kernel
@@ -97,7 +97,7 @@ class Runtime(RuntimeClient):
             store,
             indexes,
             BlockRandom(),
-            lambda: self.dispatcher.should_yield(),  # noqa: PLW0108  it is made below
+            lambda: self.dispatcher.should_yield(),  # noqa: PLW0108  the dispatcher is made below
             self._journal_buffer,
             secret,
             settings,
@@ -131,7 +131,7 @@ class Runtime(RuntimeClient):
             self._open_journals(journals)
 
     def _open_journals(self, journals: Mapping[str, Journal]) -> None:
-        """Find the ends of the journals, and report those that lost records."""
+        """Find the ends of the journals; log each journal that lost records."""
         secret = self._services.secret
         if secret is None or secret.path is None:
             raise ValueError("a runtime with journals needs a secret; name its folder")
@@ -149,7 +149,7 @@ class Runtime(RuntimeClient):
                 self._journal_buffer.add(name, journal.broken(found.first, found.last))
 
     def record_checkpoints(self) -> None:
-        """Record the ends of the journals beside the secret, when all is on disk."""
+        """Record the ends of the journals beside the secret, once everything is on disk."""
         for name in self._services.journals:
             self._sweeper.record_checkpoint(self._sweeper.checkpoint(name))
 
@@ -158,7 +158,7 @@ class Runtime(RuntimeClient):
         return self._kernel, self._commits, self._bus, self._store
 
     def check_open(self) -> None:
-        """Raise why no request is accepted any more, if so."""
+        """Raise the reason if the runtime no longer accepts requests."""
         if self._failure is not None:
             raise self._closing_error()
         if self._ended:
@@ -169,16 +169,16 @@ class Runtime(RuntimeClient):
         self.dispatcher.run_ready()
 
     def hold_dispatch(self) -> AbstractContextManager[None]:
-        """Return a block in which posted messages do not wake the dispatcher's task.
+        """Return a context manager: in its block, posted messages do not wake the dispatcher's task.
 
-        For a program that ends the block with `run_ready`: then that task has nothing left to do, and the
-        writer's thread gets the event loop a pass earlier. Actors that are ready after the block get their
-        turns as usual. The block must not contain an ``await``.
+        Programs use it and end the block with `run_ready`: then the dispatcher's task has nothing left to do,
+        and the writer's thread gets the event loop a pass earlier. Actors that are ready after the block get
+        their turns as usual. The block must not contain an ``await``.
         """
         return self.dispatcher
 
     async def query(self, query: Procedure[R], *, principal: Any = None) -> R:
-        """Run a procedure and return its reply, once what it read is on disk."""
+        """Run a procedure; return its reply once everything that it read is on disk."""
         self.check_open()
         await trio.lowlevel.checkpoint()
         if query.flushes_journals:
@@ -230,7 +230,7 @@ class Runtime(RuntimeClient):
         self._services.append_soon(journal, value)
 
     def apply_settings(self) -> AbstractContextManager[None]:
-        """Return a block in which `current_settings` are those of this store."""
+        """Return a context manager: in its block, `current_settings` returns this store's settings."""
         return apply_settings(self._services.settings)
 
     def derive(self, purpose: str) -> bytes:
@@ -238,7 +238,7 @@ class Runtime(RuntimeClient):
         return self._services.derive(purpose)
 
     def readmit(self, address: Address) -> bool:
-        """Readmit an actor from quarantine; return whether it was there."""
+        """Readmit an actor from quarantine; return whether it was in quarantine."""
         return self._kernel.readmit(address)
 
     async def backup(self, destination: Path) -> maintenance_backup.BackupInfo:
@@ -297,12 +297,12 @@ class Runtime(RuntimeClient):
 
     @property
     def is_sound(self) -> bool:
-        """Whether no damage was found, and no commit failed for another reason than space."""
+        """Whether no damage was found, and no commit failed except for lack of space."""
         return self._failure is None
 
     @property
     def has_found_damage(self) -> bool:
-        """Whether it ended because of damage."""
+        """Whether the runtime ended because of damage."""
         return isinstance(self._failure, errors.StoreDamagedError)
 
     def _closing_error(self) -> errors.GreenroomError:
@@ -318,10 +318,10 @@ class Runtime(RuntimeClient):
         """End everything: the state of the disk is unknown, so nothing more may be answered."""
         self._failure = self._store.writer.damage or failure
         self._stop.cancel()
-        self._end()  # now, because ready actors would run before the cancellation
+        self._end()  # at once, because ready actors would run before the cancellation
 
     def _end(self) -> None:
-        """Give no more turns, and fail all waiting requests."""
+        """Stop giving turns to actors, and fail all waiting requests."""
         self._ended = True
         self._kernel.abort(self._closing_error)
         self._commits.release_waiters()

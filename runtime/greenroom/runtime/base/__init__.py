@@ -1,1 +1,1 @@
-"""What every other part of the runtime uses: errors, addresses, clocks, options, statistics."""
+"""Basic parts that the rest of the runtime uses: errors, addresses, clocks, options, statistics."""

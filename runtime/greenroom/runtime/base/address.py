@@ -13,7 +13,7 @@ MAX_KEY_BYTES = 200
 class Address(NamedTuple):
     """An actor's address. The actor exists as soon as it is addressed.
 
-    The kind (the actor class's) takes 1-32 and the key 1-200 bytes of UTF-8 without NUL.
+    The kind is the one of the actor class. It has 1-32 bytes of UTF-8 and the key 1-200, without NUL.
     """
 
     kind: str
@@ -25,7 +25,7 @@ class Address(NamedTuple):
     def prefix(self) -> bytes:
         r"""Return the bytes before each of this actor's keys: ``kind NUL key NUL``.
 
-        No prefix is a prefix of another actor's, since neither part holds a NUL.
+        No actor's prefix begins with another actor's prefix, because neither part contains a NUL.
         """
         try:
             kind, key = self.kind.encode(), self.key.encode()

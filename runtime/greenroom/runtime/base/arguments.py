@@ -29,15 +29,15 @@ def refuse_unknown(function: str, given: Iterable[str], known: Iterable[str]) ->
 
 
 def option_names(declared: Any) -> frozenset[str]:
-    """Return the keys of a ``TypedDict``, those of its bases included."""
+    """Return the keys of a ``TypedDict`` and of its bases."""
     names: frozenset[str] = declared.__required_keys__ | declared.__optional_keys__
     return names
 
 
 def check_options(declared: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Refuse unknown options of a function with ``**options`` at its call.
+    """Make a function with ``**options`` refuse unknown options when it is called.
 
-    Known are the parameters of its signature and the keys of a ``TypedDict``.
+    The known options are the parameters of its signature and the keys of a ``TypedDict``.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:

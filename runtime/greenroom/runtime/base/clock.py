@@ -36,7 +36,7 @@ BLOCK_BYTES = 4_096
 class BlockRandom(random.SystemRandom):
     """A `random.SystemRandom` that reads bytes from the system in blocks.
 
-    A forked child would draw the same numbers; it may not use the store, either.
+    A forked child would draw the same numbers, but it must not use the store anyway.
     """
 
     def __init__(self) -> None:

@@ -3,10 +3,10 @@
 Rules:
 
 1. The first change of a quiet topic is ready at once.
-2. A topic that was taken rests for a window. Changes meanwhile become one, ready when the rest is over.
-3. A subscriber takes topics itself, so one that never comes costs one entry a topic.
+2. A topic that was taken rests for a window. Changes during the rest become one, ready at its end.
+3. A subscriber takes topics itself. If it never takes any, it costs one entry for each topic.
 
-It has no event loop and no clock; times are seconds on any monotonic clock.
+This module uses no event loop and no clock; times are seconds on any monotonic clock.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Debounce:
         return until
 
     def take(self, now: float) -> str | None:
-        """Return the topic that has been ready longest, or None, and let it rest."""
+        """Return the topic that has been ready longest and let it rest; else return None."""
         while self._resting:
             topic, (until, changed) = next(iter(self._resting.items()))
             if until > now:
@@ -59,7 +59,7 @@ class Debounce:
         return topic
 
     def due(self) -> float:
-        """Return when to `take` next, unless a topic changes before; infinity for never."""
+        """Return when to `take` next, unless a topic changes earlier; infinity for never."""
         if self._ready:
             return 0.0
         return next(iter(self._resting.values()))[0] if self._changed else float("inf")

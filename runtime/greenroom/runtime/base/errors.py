@@ -29,8 +29,8 @@ class Refusal(GreenroomError):  # noqa: N818  a reply, not a fault
         details: JSON-ready particulars for programs.
 
     Attributes:
-        is_denial: Whether it denies a right, even if the reply does not show that, and no journal has
-            recorded it yet.
+        is_denial: Whether it denies a right and no journal has recorded that yet. The reply may hide that it
+            is a denial.
     """
 
     is_denial = False
@@ -43,7 +43,7 @@ class Refusal(GreenroomError):  # noqa: N818  a reply, not a fault
 
 
 class ActorFailedError(GreenroomError):
-    """The handler raised; its effects were rolled back and the actor is rebuilt.
+    """The handler raised an exception; its effects were rolled back and the actor is rebuilt.
 
     Unlike `Refusal` this is a fault of the actor's code. A repeat finds a fresh actor.
     """
@@ -52,7 +52,7 @@ class ActorFailedError(GreenroomError):
 class ActorQuarantinedError(GreenroomError):
     """The actor failed too often and is in quarantine until `Runtime.readmit`.
 
-    Unlike `ActorFailedError` nothing was run: a repeat gets the same error.
+    Unlike with `ActorFailedError` no handler ran, and a repeat gets the same error.
     """
 
 
@@ -63,8 +63,8 @@ class OverloadedError(GreenroomError):
         retry_after_ms: When to repeat, in milliseconds from now.
 
     Attributes:
-        outcome: ``unknown`` if a silent owner may still do it: then only a repeat with the same idempotency
-            key is safe. Otherwise ``not_done``.
+        outcome: ``unknown`` if a silent owner may still handle the request: then only a repeat with the same
+            idempotency key is safe. Otherwise ``not_done``.
     """
 
     outcome: Outcome = "not_done"
@@ -119,15 +119,15 @@ class IdempotencyConflictError(GreenroomError):
 
 
 class StoreError(GreenroomError):
-    """Base of the errors between the runtime and its folder."""
+    """Base of the errors of a runtime's folder and store."""
 
 
 class StorageFullError(StoreError):
     """The map or the disk is full; reads, deletes and expiry still work.
 
     Args:
-        numbers: The limit that was reached and the present size, in bytes, for clients. Only where the
-            sentence names no path.
+        numbers: For clients, the limit that was reached and the current size, in bytes; not given if the
+            sentence names a path.
     """
 
     def __init__(self, sentence: str, numbers: Mapping[str, int] | None = None) -> None:
@@ -165,11 +165,11 @@ class RecordDamagedError(StoreDamagedError):
     Unlike other damage it affects only the entry to which the record belongs.
 
     Args:
-        key: The table's key under which it was stored, if known, else the one under which it lies. In an
-            encrypted store its names are hidden.
+        key: The table's key under which the record was stored, if known, else the key under which it lies. In
+            an encrypted store, names in it are hidden.
         entry: The entry's name for the caller, such as a key or an id; empty if not known.
-        lies_at: The key under which it lies, if that may differ.
-        is_key_known: Whether the key under which it was stored is proven.
+        lies_at: The key under which the record lies, if it may differ from ``key``.
+        is_key_known: Whether the key under which the record was stored is proven.
     """
 
     def __init__(
@@ -189,7 +189,7 @@ class RecordDamagedError(StoreDamagedError):
 
 
 class StoreKeyError(StoreError):
-    """The key is missing or wrong, or the store should be encrypted and is not.
+    """The encryption key is missing or wrong, or the store is not encrypted but should be.
 
     Unlike with `StoreDamagedError` the data are intact; the sentence names the key that is needed.
     """
@@ -200,7 +200,7 @@ class StoreTooNewError(StoreError):
 
 
 class StoreFailedError(StoreError):
-    """A commit failed for another reason than space, so nothing more is answered.
+    """A commit failed, not for lack of space, so the runtime answers nothing more.
 
     The process must end; the next start uses what is on disk. Unlike with `StorageFullError`, no request
     may be repeated in this process.

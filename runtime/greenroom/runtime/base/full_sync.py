@@ -37,7 +37,7 @@ def sync_commit(environment: lmdb.Environment) -> None:
     """Make LMDB's last commit with ``metasync`` durable.
 
     LMDB syncs a commit's pages in full, then writes the meta page through a descriptor with O_DSYNC. On Linux
-    that page is then on the disk; on macOS it may stay in the drive's cache until the next commit.
+    the meta page is then on the disk; on macOS it may stay in the drive's cache until the next commit.
     """
     if is_macos():
         environment.sync(True)

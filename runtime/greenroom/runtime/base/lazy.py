@@ -15,10 +15,10 @@ _VERSION: Final = "__version__"
 
 
 def exports(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
-    """Make a package re-export its names under ``if TYPE_CHECKING``, and its `__version__`.
+    """Export the names that a package imports under ``if TYPE_CHECKING``, and its `__version__`.
 
-    Returns its `__getattr__`, `__dir__` and `__all__`. The names are read from the source, so that there is
-    one list of them.
+    Returns the package's `__getattr__`, `__dir__` and `__all__`. The names are read from the source, so that
+    there is one list of them.
     """
     module = sys.modules[package]
     spec: Any = module.__spec__

@@ -1,4 +1,4 @@
-"""The options of a runtime, and the settings of the present store.
+"""The options of a runtime, and the settings of the current store.
 
 Several stores may be open in one process, so no module can keep their settings. The runtime sets them around
 turns, queries, procedures and its sidecar; pure functions read them without an argument.
@@ -25,14 +25,14 @@ class RuntimeOptions(msgspec.Struct, frozen=True, kw_only=True):
         durability: ``power``: a reply means fsynced. ``process``: safe against kill -9 only; a power cut may
             destroy the store.
         max_size: Address space and quota of the store, in bytes.
-        min_free: Writes stop when the disk has less than this free, in bytes.
-        mailbox_limit: Messages that wait in one mailbox before `OverloadedError`. It exceeds a connection's
-            limit in flight, so that no single connection fills a mailbox.
-        quantum: Messages that one actor handles before the next ready actor has its turn.
+        min_free: Writes stop when the disk has fewer free bytes than this.
+        mailbox_limit: At most this many messages wait in one mailbox; others get `OverloadedError`. A
+            connection may have fewer in flight, so that no single connection fills a mailbox.
+        quantum: One actor handles this many messages before the next ready actor has its turn.
         slice_seconds: How long one actor's turn may hold the event loop, in seconds.
-        resident_limit: Actors kept in memory at most, unless more are busy.
-        resident_bytes: Their estimated size at most, in bytes, unless more are busy. A larger actor leaves
-            memory whenever another is activated, and is loaded anew each time.
+        resident_limit: At most this many actors stay in memory, unless more are busy.
+        resident_bytes: The most bytes of all actors in memory, estimated, unless more are busy. An actor
+            larger than this leaves memory whenever another is activated, and is loaded again each time.
         idle_seconds: How long an unused actor stays in memory, in seconds.
         drain_seconds: How long closing waits for accepted messages, in seconds.
         idempotency_seconds: How long the reply to an idempotent request is stored, in seconds.
@@ -53,7 +53,7 @@ class RuntimeOptions(msgspec.Struct, frozen=True, kw_only=True):
     delivery_attempts: int = 3
 
     def __post_init__(self) -> None:
-        if self.durability not in get_args(Durability):  # any other value would act as the weaker one
+        if self.durability not in get_args(Durability):  # any other value would act as ``process``
             raise ValueError(f"durability is {self.durability!r}, but power or process is allowed")
 
 
@@ -61,13 +61,13 @@ CURRENT: ContextVar[Any] = ContextVar("settings of the store", default=None)
 
 
 def current_settings() -> Any:
-    """Return the settings of the current store; None outside of any."""
+    """Return the settings of the current store; None if no store is current."""
     return CURRENT.get()
 
 
 @contextmanager
 def apply_settings(settings: Any) -> Iterator[None]:
-    """Make `current_settings` return these in the block; enter and leave it in one task."""
+    """Make `current_settings` return ``settings`` in a block; enter and leave it in one task."""
     token = CURRENT.set(settings)
     try:
         yield

@@ -14,13 +14,13 @@ import msgspec
 from msgspec import Meta
 
 WORKS: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1_024.0, 4_096.0)
-"""Bounds of the number of commit units in a group."""
+"""The bounds of a histogram of the number of commit units in a group."""
 
 SECONDS: Final = (
     *(0.000_1, 0.000_2, 0.000_5, 0.001, 0.002, 0.005),
     *(0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0),
 )
-"""Bounds of durations at the disk, in seconds."""
+"""The bounds of a histogram of the durations of disk operations, in seconds."""
 
 
 class Distribution(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,10 +64,10 @@ def counter(name: str, meaning: str) -> Meta:
 
 
 def gauge(name: str, meaning: str, **reading: Any) -> Meta:
-    """Describe a present value, exported as ``greenroom_<name>``.
+    """Describe a current value, exported as ``greenroom_<name>``.
 
-    ``reading`` makes a number of another field: the ``scale`` to multiply it by, the value that is ``one``
-    while all others are 0, and the value if it is ``absent``.
+    ``reading`` turns a field into a number: ``scale`` is a factor, ``one`` is the value that is exported as 1
+    while all others are 0, and ``absent`` is the number for a missing value.
     """
     return Meta(description=meaning, extra={"kind": "gauge", "name": f"greenroom_{name}", **reading})
 
@@ -229,8 +229,8 @@ class StoreStatistics:
     """The content and activity of the store. Sizes are bytes, durations seconds.
 
     A store is ``checked`` when the whole file was found sound at the opening or the last scrub. It is
-    ``damaged`` when some records are not, and is served without them; the first are named. An ``unchecked``
-    store is being scrubbed, or waits for that.
+    ``damaged`` when some records are damaged; it is served without them, and the first are named. An
+    ``unchecked`` store is being scrubbed, or waits for that.
     """
 
     used_bytes: Annotated[
@@ -276,7 +276,7 @@ class StoreStatistics:
 
 
 class RelayStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """Several processes on one folder, as seen by this one.
+    """Several processes on one folder, as this process sees them.
 
     Only the owner knows the ids of attached processes. ``silent_seconds`` are whole seconds.
     """

@@ -32,9 +32,9 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         kinds: The kinds, in the order in which they depend on each other.
-        intensity: Failures of one actor within ``period`` after which it is in quarantine.
+        intensity: After this many failures within ``period``, an actor is in quarantine.
         period: In seconds.
-        backoff: Pause before the second restart within a period, in seconds; it doubles with each more.
+        backoff: Pause before the second restart within a period, in seconds; it then doubles each time.
         backoff_limit: The longest pause, in seconds.
     """
 
@@ -64,10 +64,10 @@ def filter_recent(failures: Sequence[float], now: float, group: Group) -> list[f
 
 
 def decide(failures: Sequence[float], group: Group, jitter: float) -> Restart | Quarantine:
-    """Decide about an actor whose `filter_recent` failures include the present one.
+    """Decide whether an actor restarts; ``failures`` are its recent ones, with the current one.
 
-    The first failure in a period restarts at once; then the pause doubles,
-    scaled by 0.5-1.5 (``jitter`` is 0-1) so that actors which failed together do not return together.
+    After the first failure in a period the actor restarts at once. Then the pause doubles each time, scaled
+    by 0.5-1.5 (``jitter`` is 0-1), so that actors that failed together do not restart together.
     """
     if len(failures) >= group.intensity:
         return Quarantine(len(failures))
@@ -103,7 +103,7 @@ def groups_by_kind(kinds: Iterable[str], groups: Iterable[Group]) -> dict[str, G
 
 
 REMEMBERED = 1_024
-"""The number of actors with recorded failures above which outdated failures are dropped."""
+"""If more actors than this have recorded failures, outdated failures are dropped."""
 
 
 class RestartHistory:

@@ -25,14 +25,14 @@ def boot_id() -> str:
 
 
 def process_identity(pid: int) -> str:
-    """Return an identity that no other process ever has, in any container.
+    """Return an identity that no other process ever has, even in another container.
 
-    Empty if there is no such process here, and on macOS, where the kernel names the holders of locks.
+    Empty if there is no such process here, and on macOS, where the kernel itself names lock holders.
     """
     if is_macos():
         return ""
     try:
-        # The name of the program, in parentheses, may hold anything; the 20th field after it is the start.
+        # The program's name, in parentheses, may contain anything; the 20th field after it is the start time.
         start = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[19]
         return f"{boot_id()} {Path('/proc/self/ns/pid').readlink()} {pid} {start}"
     except (OSError, IndexError):

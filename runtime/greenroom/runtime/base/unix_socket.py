@@ -32,7 +32,7 @@ _SO_PEERCRED: Final = getattr(socket, "SO_PEERCRED", 17)
 _UCRED: Final = struct.Struct("=iII")
 
 # macOS: LOCAL_PEERCRED of <sys/un.h>, at the level SOL_LOCAL, and struct xucred of <sys/ucred.h>: version of
-# the layout, effective user, how many groups, groups.
+# the layout, effective user, number of groups, groups.
 _SOL_LOCAL: Final = 0
 _LOCAL_PEERCRED: Final = 1
 _XUCRED: Final = struct.Struct("=IIh2x16I")
@@ -137,7 +137,7 @@ def _make_private(home: Path) -> None:
 def close_in_children(connection: socket.socket) -> None:
     """Make processes forked from now on close this socket; it stays open here.
 
-    Otherwise the peers would not see this process end.
+    Otherwise the peers would not notice when this process ends.
     """
     _inherited.add(connection)
 

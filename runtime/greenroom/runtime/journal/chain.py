@@ -4,14 +4,14 @@
     META     "journal" NUL name NUL "head"     the number of rows ever, and the last one's link
              "journal" NUL name NUL "start"    the first row that is left, and the link before it
 
-1. A row gets its number and link in the commit of its message, in the writer's thread. So numbers have no
+1. The commit of a message gives its rows their numbers and links, in the writer's thread. So numbers have no
    gaps and no duplicates, even after crashes.
 2. link = HMAC-SHA256(key, link before | number | row), its first 16 bytes (RFC 2104, section 5). The key is
-   derived from the store's secret. With the store alone one can remove rows at the end undetected; any other
-   change is detected. For the end there are checkpoints, kept apart from the store.
-3. A row can be redacted: it keeps its link, so the chain continues. A signature over its place, its link and
-   its remaining value proves that it was a row of this chain.
-4. Head and start are signed in the same way, and serve as checkpoints for what retention removed.
+   derived from the store's secret. Someone who has only the store can remove rows at the end undetected; any
+   other change is detected. Checkpoints, kept apart from the store, protect the end.
+3. A row can be redacted: it keeps its link, so the chain continues. A signature of its place, link and
+   remaining value proves that it was a row of this chain.
+4. Head and start are signed in the same way, and serve as checkpoints for the rows that retention removed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PREFIX: Final = b"!journal\0"
 _META: Final = b"journal\0"
 NUMBER_BYTES: Final = 8
 STRANGE: Final = 1 << 62
-"""The number for rows without a valid one."""
+"""The number that stands for an invalid row number."""
 
 
 class Journal(NamedTuple):
@@ -47,11 +47,11 @@ class Journal(NamedTuple):
 
     Attributes:
         name: 1-32 characters.
-        ttl: The age in microseconds after which a row may be removed; None for never.
+        ttl: The age, in microseconds, from which a row may be removed; None if rows stay forever.
         max_bytes: The most bytes of rows; the oldest are removed first. None for no limit.
-        lost: Makes the row that reports a number of dropped rows.
-        broken: Makes the row that reports the first and last number of known rows that are gone.
-        denied: Makes the row for a `Refusal` that is a denial, of the principal, the actor (None for a
+        lost: Returns the row that reports a number of dropped rows.
+        broken: Returns the row that reports missing rows, by their first and last number.
+        denied: Returns the row for a `Refusal` that is a denial, from the principal, the actor (None for a
             query), the request and the refusal. None for a journal without denials.
     """
 
@@ -66,7 +66,7 @@ class Journal(NamedTuple):
 class JournalRow(NamedTuple, Generic[T]):
     """A row of a journal, at its number from 1 on.
 
-    ``time`` is in microseconds since 1970 UTC; ``times`` says how often the same happened about then.
+    ``time`` is in microseconds since 1970 UTC; ``times`` is how often the same happened at about that time.
     """
 
     number: int
@@ -79,7 +79,7 @@ class JournalRow(NamedTuple, Generic[T]):
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     """The signed state of a journal at one moment.
 
-    The link and the time (microseconds since 1970 UTC) are those of the last row. Link and signature are
+    The link and the time (microseconds since 1970 UTC) come from the last row. Link and signature are
     hexadecimal.
     """
 
@@ -101,7 +101,7 @@ class ChainPosition(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _Stored(msgspec.Struct, frozen=True, array_like=True):
-    """A row without its link; a redacted one has its original size, and a seal."""
+    """A row without its link; a redacted row has its original size and a seal."""
 
     time: int
     times: int
@@ -138,7 +138,7 @@ class JournalKeys:
     def redact(self, before: bytes, number: int, record: bytes, value: Any) -> bytes:
         """Return a stored row with ``value`` instead of its content; links stay valid.
 
-        A row that is not what was written gets no seal, so the next check still reports it.
+        A row that was changed since it was written gets no seal, so the next check still reports it.
         """
         link, row = record[:LINK_BYTES], record[LINK_BYTES:]
         was = lmdb_keys.decode(row, _Stored)
@@ -175,7 +175,7 @@ class JournalKeys:
         return msgspec.structs.replace(bare, signature=self._sign_checkpoint(bare))
 
     def is_genuine(self, checkpoint: Checkpoint) -> bool:
-        """Return whether a checkpoint is of this journal and unchanged."""
+        """Return whether a checkpoint belongs to this journal and is unchanged."""
         return checkpoint.journal == self.name and hmac.compare_digest(
             self._sign_checkpoint(msgspec.structs.replace(checkpoint, signature="")).encode(),
             checkpoint.signature.encode(),
@@ -286,10 +286,10 @@ def _number_in(key: bytes, prefix: bytes) -> int:
 
 
 def end_of(keys: JournalKeys, snapshot: Snapshot) -> ChainPosition:
-    """Return the end from which a journal continues.
+    """Return the end of a journal, after which new rows follow.
 
-    If the head is missing, damaged, outdated or of another secret, the journal continues after its last row
-    without a link to it, which the next check reports.
+    If the head is missing, damaged, outdated or of another secret, the next row follows the last row without
+    a link to it, and the next check reports that.
     """
     head = head_of(keys, snapshot)
     rows = snapshot.scan(INDEXES, keys.prefix, reverse=True, on_damage=pass_over)

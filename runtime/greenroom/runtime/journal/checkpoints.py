@@ -1,6 +1,6 @@
 """Rollback detection: the newest checkpoints of each journal, beside the secret.
 
-One JSON file for each store. It holds nothing secret; anyone who can change it can also read the secret.
+Each store has one JSON file. It contains no secret; anyone who can change it can also read the secret.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ MOST_CHECKPOINTS: Final = 400
 class RollbackGap(msgspec.Struct, frozen=True, kw_only=True):
     """Known rows that were missing when the store was opened.
 
-    ``restored`` says that `greenroom restore` had replaced the store by a backup; ``time`` is in microseconds
-    since 1970 UTC.
+    ``restored`` means that `greenroom restore` had replaced the store by a backup; ``time`` is in
+    microseconds since 1970 UTC.
     """
 
     journal: str
@@ -65,7 +65,7 @@ class CheckpointFile:
         return [each for each in self._content.checkpoints if each.journal == journal]
 
     def breaks(self, journal: str) -> list[RollbackGap]:
-        """Return the gaps found in a journal at openings."""
+        """Return the gaps of a journal that were found when the store was opened."""
         return [each for each in self._content.breaks if each.journal == journal]
 
     @property
@@ -83,11 +83,11 @@ class CheckpointFile:
         good: list[chain.Checkpoint] = []
         bad: list[chain.Checkpoint] = []
         for each in self.checkpoints(keys.name):
-            if keys.is_genuine(each):  # another secret's checkpoints do not apply
+            if keys.is_genuine(each):  # the others were made with another secret
                 (good if _is_there(each, keys, snapshot) else bad).append(each)
         restored, self._content.restored = self._content.restored, False
         if not bad:
-            if restored:  # otherwise the next store here would count as restored
+            if restored:  # otherwise the mark would also apply to the next store here
                 self._save()
             return None
         last = max(each.count for each in bad)
@@ -108,7 +108,7 @@ class CheckpointFile:
         return found
 
     def record(self, checkpoint: chain.Checkpoint) -> None:
-        """Record a checkpoint if it is new, replacing one of the same day."""
+        """Record a checkpoint if it is new; it replaces one of the same day."""
         others = [each for each in self._content.checkpoints if each.journal != checkpoint.journal]
         own = self.checkpoints(checkpoint.journal)
         if own and own[-1] == checkpoint:
@@ -146,5 +146,5 @@ def _is_there(checkpoint: chain.Checkpoint, keys: chain.JournalKeys, snapshot: S
             INDEXES, chain.journal_prefix(keys.name) + checkpoint.count.to_bytes(chain.NUMBER_BYTES)
         )
     except StoreDamagedError:
-        return True  # a check reports damage; a damaged record does not keep a server from starting
+        return True  # a check reports damage; a server starts in spite of it
     return row is not None and row[: chain.LINK_BYTES].hex() == checkpoint.link

@@ -1,18 +1,18 @@
 """The revocation log: facts that survive restoring an older backup.
 
-An older store that is restored lacks all later changes. Mostly that is wanted; but a revocation must stay. It
+A restored older store lacks all later changes. Usually that is wanted, but a revocation must stay. The log
 lies beside the store's secret, and has a line for each `Context.record_revocation`:
 
     checksum [number, when, until, kind, key, value]      ``<store id>.lasting``, one line each
 
 1. A line is on disk before its commit, and so before the reply.
 2. That commit stores the number of the newest line. A store with a lower number is older, or its process died
-   between the two. Its actors get the missing lines as `Replay` before any other request, and ignore known
-   ones.
-3. A line is dropped a day after its expiry, because clocks may be set back.
+   between the two steps. Its actors get the missing lines as `Replay` before any other request, and ignore
+   lines that they know.
+3. A line is dropped one day after it expires, because clocks may be set back.
 
 Anyone who can change the list can also read the secret; the checksums protect against accidents. An
-incomplete last line was never acknowledged, and is dropped. Any other fault keeps the store closed.
+incomplete last line was never acknowledged, and is dropped. Any other fault prevents opening the store.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ META_KEY: Final = b"lasting"
 """The key of the number of the newest line that the store knows."""
 GRACE: Final = 86_400 * 1_000_000
 LEAST_LINES: Final = 1_000
-"""Fewer lines are not searched for expired ones while the store is open."""
+"""While the store is open, expired lines are searched for only if there are at least this many lines."""
 _CHECKSUM: Final = 8
 
 
 class RevocationEntry(msgspec.Struct, frozen=True, array_like=True):
-    """A line of the list; times in microseconds since 1970 UTC, ``value`` JSON."""
+    """A line of the log; times are in microseconds since 1970 UTC, ``value`` is JSON."""
 
     number: int
     when: int
@@ -67,7 +67,7 @@ class RevocationLog:
         head: The number to store with the next commit; None if it is stored.
 
     Raises:
-        StoreError: it cannot be read, or is damaged.
+        StoreError: the log cannot be read, or is damaged.
     """
 
     def __init__(self, path: Path, known: int, now: int) -> None:
@@ -105,7 +105,7 @@ class RevocationLog:
             self._number = self.head = number
 
     def mark_caught_up(self) -> None:
-        """Record that the actors have the missed lines."""
+        """Record that the actors have received the missed lines."""
         self.missed.clear()
         self.head = self._number
 
@@ -134,7 +134,7 @@ class RevocationLog:
             self._synced = True
 
     def _rewrite(self, lines: Sequence[RevocationEntry], now: int) -> None:
-        """Drop expired lines, except the last: the next number derives from it."""
+        """Drop expired lines, except the last line: the next number derives from it."""
         kept = [line for line in lines[:-1] if not _is_expired(line, now)] + list(lines[-1:])
         part = self._path.with_name(f".{self._path.name}.{secrets.token_hex(4)}")
         files.create_file(part, b"".join(map(_render_line, kept)))
@@ -155,7 +155,7 @@ def has_revocation_log(places: Sequence[Path], store_id: str) -> bool:
 
 @contextmanager
 def _log_failure(path: Path) -> Iterator[None]:
-    """Log what could not be written, without failing the revocation."""
+    """Log an error of writing; the revocation itself still happens."""
     try:
         yield
     except (OSError, StoreError):

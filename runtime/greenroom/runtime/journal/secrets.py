@@ -1,8 +1,8 @@
 """The secret of a store: 32 random bytes beside the store, never in it.
 
-Keys for everything that only this server may make or check are derived from it, one for each purpose. The
-store alone, such as a backup, reveals none of them. The store holds the id in the file's name, and a *mark*
-of the secret, which identifies it and reveals nothing.
+A key is derived from it for each purpose: for everything that only this server may make or check. The store
+alone, such as a backup, reveals none of them. The store contains the id that the secret's file is named by,
+and a *mark*, which identifies the secret and reveals nothing.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ class Secret:
 def find_secret(places: Sequence[Path], store_id: str, mark: str) -> Secret:
     """Return the secret of a store, created at first need in the first of ``places``.
 
-    ``mark`` is the mark of the store's secret; empty if it had none yet.
+    ``mark`` is the mark of the store's secret; empty if the store has had none yet.
 
     Raises:
-        StoreError: the secret is lost or another one, cannot be read or created, or others can read or
-            replace it.
+        StoreError: the secret is lost or has another mark, cannot be read or created, or other users can read
+            or replace it.
     """
     found: list[str] = []
     for folder in places:

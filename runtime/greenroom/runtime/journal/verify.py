@@ -1,4 +1,4 @@
-"""Check a journal for rows removed, changed, inserted or cut off; find expired rows."""
+"""Check a journal for removed, changed, inserted or cut-off rows; find expired rows."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JournalReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a check; no findings if the journal is what its server wrote."""
+    """The result of a check; without findings, the journal is as its server wrote it."""
 
     rows: int
     first: int
@@ -66,7 +66,7 @@ class _Findings:
 def check(
     keys: chain.JournalKeys, snapshot: Snapshot, checkpoints: Iterable[chain.Checkpoint]
 ) -> Generator[None, None, JournalReport]:
-    """Check every row of a journal; yields after each."""
+    """Check every row of a journal; yield after each row."""
     findings = _Findings()
     start = _signed_state(keys, snapshot, keys.start, "start", findings) or chain.ChainPosition()
     seen = yield from _seen_before(keys, checkpoints, findings)
@@ -106,7 +106,7 @@ def _seen_before(
     checkpoints: Iterable[chain.Checkpoint],
     findings: _Findings,
 ) -> Generator[None, None, dict[int, bytes]]:
-    """Return the links that checkpoints name, by the numbers of their rows."""
+    """Return the links that checkpoints contain, in a mapping by row number."""
     seen: dict[int, bytes] = {}
     for each in checkpoints:
         if not keys.is_genuine(each):
@@ -145,7 +145,7 @@ class ExpiredRows(NamedTuple):
 
     Attributes:
         start: The key and record of the journal's new start.
-        doubtful: The first and last number of each run of rows that are not what was written.
+        doubtful: The first and last number of each run of rows that differ from what was written.
     """
 
     rows: list[bytes]
@@ -156,10 +156,10 @@ class ExpiredRows(NamedTuple):
 def find_expired(
     keys: chain.JournalKeys, snapshot: Snapshot, *, oldest: int | None, max_bytes: int | None, most: int
 ) -> ExpiredRows | None:
-    """Find the first rows of a journal, ``most`` at most, to remove.
+    """Find at most ``most`` rows to remove, at the start of a journal.
 
-    Too old are those before ``oldest`` (microseconds since 1970); too many, until the others fit into
-    ``max_bytes``.
+    These are rows from before ``oldest`` (microseconds since 1970), and further rows until the others fit
+    into ``max_bytes``.
     """
     start = chain.start_of(keys, snapshot)
     head = keys.read(keys.head, snapshot.get(META, keys.head))

@@ -17,7 +17,7 @@ from greenroom.runtime.lmdb.key_blinding import KeyBlinder
 logger = logging.getLogger(__name__)
 
 SCAN_LIMIT = 64
-"""The number of activations that one passivation examines; busy actors are skipped."""
+"""One passivation examines at most this many activations; it skips busy actors."""
 
 
 class ActivationCache:
@@ -54,7 +54,7 @@ class ActivationCache:
         return activation
 
     def mark_used(self, activation: Activation, now: float) -> None:
-        """Record that ``activation`` had a turn at ``now`` (trio's clock), and its size."""
+        """Record the size of ``activation``, and that it had a turn at ``now`` (trio's clock)."""
         activation.last_used = now
         self._resident.move_to_end(activation.address)
         size = 0
@@ -82,7 +82,7 @@ class ActivationCache:
             self.evictions += self._passivate_oldest(now)
 
     def passivate_idle(self) -> int:
-        """Passivate unused actors; return the seconds until the next one could be."""
+        """Passivate unused actors; return the seconds until the next actor may be due."""
         now = trio.current_time()
         patience = self._options.idle_seconds
         while self._resident:

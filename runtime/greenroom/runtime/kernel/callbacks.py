@@ -29,7 +29,7 @@ class MessageSink(Protocol):
         """Accept a message, or raise as `RuntimeClient.ask` does."""
 
     def cancel(self, envelope: Envelope) -> None:
-        """Drop the caller; a message that was not begun will not be."""
+        """Drop the caller; if the message was not begun, it never will be."""
 
 
 class Ticket(Protocol):
@@ -38,7 +38,7 @@ class Ticket(Protocol):
     def cancel(self) -> None:
         """Drop the callback; a message that was not begun leaves its mailbox.
 
-        One that was begun commits whole or not at all. After the end, or a second time, this does nothing.
+        A begun message commits whole or not at all. After the end, or a second time, this does nothing.
         """
         ...
 
@@ -65,7 +65,7 @@ class PendingCallback(msgspec.Struct, eq=False):
         done: Done,
         on_accepted: Callable[[], None] | None,
     ) -> None:
-        """Deliver a message; ``done`` is called with its result, which may come at once."""
+        """Deliver a message; call ``done`` with its result, which may come at once."""
         self._envelope = envelope
         envelope.caller = self
         try:
@@ -93,7 +93,7 @@ class PendingCallback(msgspec.Struct, eq=False):
 
 
 class CallbackQueue:
-    """Send posted messages, and hold their results until the callbacks run.
+    """Sends posted messages, and keeps their results until the callbacks run.
 
     ``afterwards`` is called once after the next round of callbacks.
     """
@@ -107,7 +107,7 @@ class CallbackQueue:
         self.afterwards: Callable[[], None] | None = None
 
     def redirect(self, sink: MessageSink) -> None:
-        """Send to another sink from now on; it has taken over earlier messages, too."""
+        """Send to another sink from now on; that sink has taken over earlier messages, too."""
         self._deliver = sink.deliver
         self.cancel = sink.cancel
 

@@ -28,9 +28,9 @@ class BufferedEntriesUnit(CommitUnit):
 
 
 class GroupCommit:
-    """Keep at most one group at the committer, and collect the next one meanwhile.
+    """Keep at most one group at the committer, and collect the next group meanwhile.
 
-    ``finish_group`` flushes the next one; ``fail`` is called when a commit failed for good.
+    ``finish_group`` flushes the next group; ``fail`` is called when a commit failed permanently.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class GroupCommit:
             self._committer.submit(self._in_flight)
 
     def defer_delete(self, row: bytes) -> None:
-        """Delete a row with the next group, without forcing one."""
+        """Delete a row with the next group, but do not start a group for it."""
         self._deferred_deletes[row] = None
 
     def attach_deferred(self) -> None:
@@ -87,16 +87,16 @@ class GroupCommit:
             self.add(BufferedEntriesUnit(self.next_number(), self.journal_buffer.take()))
 
     def withdraw(self, activation: Activation) -> list[CommitUnit]:
-        """Remove and return an actor's collected units, in order; those at the committer stay there."""
+        """Remove and return an actor's collected units, in order; units at the committer stay there."""
         taken = [unit for unit in self.collected if unit.activation is activation]
         if taken:
             self.collected = [unit for unit in self.collected if unit.activation is not activation]
         return taken
 
     async def wait_committed(self) -> None:
-        """Wait until the group that is at the committer now is on disk.
+        """Wait until the group that the committer has now is on disk.
 
-        A reader of committed rows may see them an instant before they are safe.
+        A reader may see committed rows a moment before they are on disk.
         """
         if self._in_flight:
             if self._committed is None:
@@ -104,13 +104,13 @@ class GroupCommit:
             await self._committed.wait()
 
     async def wait_flushed(self) -> None:
-        """Wait until what was flushed is on disk."""
-        # The group in flight may have left without it; then the next one has it.
+        """Wait until everything that was flushed is on disk."""
+        # The group in flight may not contain everything; the next group has the rest.
         await self.wait_committed()
         await self.wait_committed()
 
     def release_waiters(self) -> None:
-        """Release the tasks that wait for a group: its result will not be reported."""
+        """Release the tasks that wait for a group, because its result will not be reported."""
         if self._committed is not None:
             self._committed.set()
             self._committed = None

@@ -1,7 +1,7 @@
 """The dispatcher: give ready actors their turns on the event loop.
 
-One task does so for all actors, so that a million actors need no million stacks. A turn ends early when the
-slice is used up. Between two passes every other task of the program runs.
+One task does this for all actors, so that a million actors do not need a million stacks. A turn ends early
+when the slice is used up. Between two passes every other task of the program runs.
 """
 
 from __future__ import annotations
@@ -73,13 +73,13 @@ class Dispatcher:
         return [len(activation.mailbox) for activation in (*self._ready, *paused) if activation.mailbox]
 
     def pause(self, activation: Activation, seconds: float) -> None:
-        """Pause an actor for so many seconds, or until the end of a longer pause."""
+        """Pause an actor for ``seconds``, or until a longer pause that has begun ends."""
         activation.paused_until = max(activation.paused_until, trio.current_time() + seconds)
         heapq.heappush(self._paused, (activation.paused_until, next(self._sequence), activation))
         self._wake()
 
     def __enter__(self) -> None:
-        """Do not wake the dispatching task until the block ends."""
+        """Begin a block in which the dispatching task is not woken."""
         self._holds += 1
 
     def __exit__(self, *_: object) -> None:
@@ -89,7 +89,7 @@ class Dispatcher:
             self._wake()
 
     def stop(self) -> None:
-        """Give no more turns, and drop ready and paused actors."""
+        """Stop giving turns, and drop ready and paused actors."""
         self._stopped = True
         self._is_due = False
         self._ready.clear()
@@ -110,7 +110,7 @@ class Dispatcher:
         self.longest_slice = max(self.longest_slice, self._clock.perf() - started)
 
     def resume(self, slices: Iterator[Any]) -> None:
-        """Run a generator until the slice is used up, or raise its StopIteration."""
+        """Run a generator until the slice is used up; raise StopIteration if it ends."""
         perf, end = self._clock.perf, self._slice_end
         while not next(slices) and perf() < end:
             pass
@@ -140,7 +140,7 @@ class Dispatcher:
         self.end_slice(started)
 
     async def run(self) -> None:
-        """Give ready activations their turns, for ever."""
+        """Give ready activations their turns, forever."""
         while True:
             self._end_pauses()
             self.run_ready()

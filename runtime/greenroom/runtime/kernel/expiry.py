@@ -57,7 +57,7 @@ class ExpirySweeper:
         self.removed = 0
 
     async def run(self) -> None:
-        """Remove expired rows and passivate idle actors, for ever."""
+        """Remove expired rows and passivate idle actors, forever."""
         while True:
             for prefix, ttl in self._times.items():
                 while self._sweep(prefix, self._clock.now() - ttl) == BATCH:
@@ -86,7 +86,7 @@ class ExpirySweeper:
     def _sweep_relayed(self, oldest: int) -> int:
         """Remove a batch of relayed replies before ``oldest``; return how many.
 
-        A relay that lives has confirmed its replies long ago; these belong to processes that died.
+        A living relay has confirmed its replies long ago, so these rows belong to processes that died.
         """
         expired: list[bytes] = []
         with self._store.snapshot() as snapshot:

@@ -3,7 +3,7 @@
 The reply is stored in the commit of its effects, so a crash leaves both or neither. A repeat that arrives
 during the first request waits for its reply.
 
-The same holds, without a key of the client, for relayed messages: an attached process sends unanswered
+The same holds for relayed messages, without a key of the client: an attached process sends unanswered
 messages again when its connection or the owner ends. Only replies of messages with effects are stored, until
 the relay confirms them.
 """
@@ -42,7 +42,7 @@ class IdempotencyTable:
         self._under_way: dict[bytes, tuple[Envelope, list[Envelope]]] = {}
 
     def admit(self, envelope: Envelope) -> Result | Admission:
-        """Return the stored reply to a repeat, or how to treat the request."""
+        """Return the stored reply if the request is a repeat; otherwise, how to treat it."""
         tag, request = self._tag_of(envelope), envelope.idempotency
         first, repeats = self._under_way.get(tag, (None, []))
         if first is envelope:
@@ -104,7 +104,7 @@ class IdempotencyTable:
         return {keys.ANSWERS + tag: keys.encode(answer), when: b""}
 
     def finish(self, envelope: Envelope) -> list[Envelope]:
-        """Return the repeats that wait for ``envelope``, which has ended."""
+        """Remove ``envelope``, which has ended; return the repeats that wait for its reply."""
         tag = self._tag_of(envelope)
         first, repeats = self._under_way.get(tag, (None, []))
         if first is not envelope:
@@ -134,7 +134,7 @@ class IdempotencyTable:
 
 
 def expired_answer(time_key: bytes) -> bytes:
-    """Return the key of the reply for the row ``time_key`` of the time index."""
+    """Return the key of the reply that the time index has at ``time_key``."""
     return keys.ANSWERS + time_key[-TAG_BYTES:]
 
 

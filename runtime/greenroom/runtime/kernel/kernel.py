@@ -4,7 +4,7 @@ Invariants:
 - A reply leaves when every commit unit that it could have seen is on disk: its own, else the actor's newest.
 - Requests that ran on state that could not be committed fail with the same error.
 - A stored message (a tell, a timer) leaves the store in the commit that handles it.
-- A read runs before its actor's turn only where `_may_read` allows it: it overtakes no message.
+- A read runs before its actor's turn only if `_may_read` allows it, so it overtakes no message.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ logger = logging.getLogger(__name__)
 RETRY_AFTER_MS = 100
 BUSY_SECONDS = 0.25
 MARKED_EVERY = 1.0
-"""Seconds after which an actor that only reads is marked as used again."""
+"""An actor that only reads is marked as used once in this many seconds."""
 SUSPENDED_LIMIT = 256
 """The most handlers that may be suspended at once; each may hold snapshots of the store."""
 
 
 class Kernel:
-    """Route messages to actors, run and restart these, and release replies.
+    """Route messages to actors, run and restart actors, and release replies.
 
     The runtime sets ``commits``, ``outbox``, ``bus`` and ``check_open`` (which raises why the runtime has
     ended) before the first message.
@@ -165,7 +165,7 @@ class Kernel:
         self.dispatcher.end_slice(self._reads_began)
 
     def is_busy(self) -> bool:
-        """Return whether messages wait, or came so recently that more may follow."""
+        """Return whether messages are waiting, or came so recently that more may follow."""
         return self.waiting > 0 or trio.current_time() - self.dispatcher.last_pass < BUSY_SECONDS
 
     def waiting_for(self, address: Address) -> int:
@@ -194,7 +194,7 @@ class Kernel:
         self.cancel(envelope)
 
     def readmit(self, address: Address) -> bool:
-        """Readmit an actor from quarantine; return whether it was there."""
+        """Readmit an actor from quarantine; return whether it was in quarantine."""
         was_quarantined = self.restart_history.readmit(address)
         if was_quarantined:
             self.outbox.rescan()
@@ -307,7 +307,7 @@ class Kernel:
         envelope, context, slices = running
         if not envelope.needs_handling:
             self._close_running(activation, running)
-            activation.actor = None  # it had begun to change
+            activation.actor = None  # its state may be half changed
             self._complete(envelope, outcome.Value(None))
             return
         activation.is_handling = True
@@ -350,7 +350,7 @@ class Kernel:
     # -- the end of a message ---------------------------------------------
 
     def _reply(self, activation: Activation, envelope: Envelope, context: Context, reply: Any) -> None:
-        """Finish a message with its reply, which names skipped damage, or fail by that."""
+        """Finish a message with its reply, which names skipped damage; else fail with the damage."""
         if context.damage:
             assert activation.actor is not None, "it has just replied"
             try:
@@ -385,7 +385,7 @@ class Kernel:
     ) -> bool:
         """Stage the reply for repeats; return False if it cannot be encoded.
 
-        For relayed messages it is only stored with effects.
+        The reply to a relayed message is only stored if the message has effects.
         """
         effects = context.effects
         if envelope.idempotency is None and (
@@ -444,7 +444,7 @@ class Kernel:
         """End a message that needs a damaged record; the actor goes on."""
         name = type(envelope.message).__name__
         logger.error("%s met a damaged record while handling %s: %s", activation.address, name, error)
-        activation.actor = None  # it may have begun to change
+        activation.actor = None  # its state may be half changed
         if envelope.is_durable:
             self.outbox.dead_letter(envelope, error, f"{type(error).__name__}: {error}")
         else:
@@ -501,7 +501,7 @@ class Kernel:
         self._after_pass()
 
     def _is_lost(self, unit: CommitUnit, lost: Mapping[Activation, list[CommitUnit]]) -> bool:
-        """Return whether a failed unit loses its actor's state; count dispensable ones."""
+        """Return whether a failed unit makes its actor's state invalid; count dispensable units."""
         if type(unit) is BufferedEntriesUnit:
             self._services.journal_buffer.count_lost(unit.buffered)
             return False
@@ -527,7 +527,7 @@ class Kernel:
             self.bus.publish(topic, label)
 
     def _undo_commits(self, activation: Activation, units: Sequence[CommitUnit]) -> None:
-        """Undo an actor's commit units: the failed one, and all that followed it."""
+        """Undo an actor's commit units: the failed unit, and all that followed it."""
         self.counts["not_committed"] += len(units)
         error = units[0].error
         assert error is not None
@@ -539,11 +539,11 @@ class Kernel:
         activation.last_unit = None
         activation.actor = None
         stored = [envelope for envelope in ran if envelope.is_durable]
-        # Requests that only came after a stored message are handled again: they may need no room.
+        # If a stored message failed first, the requests after it are handled again: they may need no room.
         requests = [envelope for envelope in ran if not envelope.is_durable]
         again = [each for each in requests if ran[0].is_durable and each.needs_handling]
         failed = [each for each in requests if not (ran[0].is_durable and each.needs_handling)]
-        for envelope in reversed(again):  # so that they keep their order in the mailbox
+        for envelope in reversed(again):  # reversed, so that they keep their order in the mailbox
             self._put_back(activation, envelope)
         for envelope in failed:
             self._complete(envelope, outcome.Error(error))
@@ -553,7 +553,7 @@ class Kernel:
             self.dispatcher.make_ready(activation)
 
     def _return_stored(self, activation: Activation, stored: list[Envelope]) -> None:
-        """Return stored messages to the outbox, with those in the mailbox, in order."""
+        """Return stored messages to the outbox, and the ones in the mailbox, in order."""
         waiting = activation.mailbox or ()
         stored = stored + [envelope for envelope in waiting if envelope.is_durable]
         activation.mailbox = deque(envelope for envelope in waiting if not envelope.is_durable)
@@ -626,5 +626,5 @@ class Kernel:
 
 
 def _copy(result: Result) -> Result:
-    """Return an outcome for one more caller; each can be unwrapped once."""
+    """Return a copy for one more caller, because an outcome can be unwrapped only once."""
     return outcome.Value(result.value) if isinstance(result, outcome.Value) else outcome.Error(result.error)

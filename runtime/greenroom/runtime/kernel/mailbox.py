@@ -23,10 +23,10 @@ Result = outcome.Value[Any] | outcome.Error
 
 
 class Caller(Protocol):
-    """A receiver of a reply that is no task."""
+    """A receiver of a reply; it is not a task."""
 
     def complete(self, result: Result) -> None:
-        """Receive the result. Called inside the kernel's critical section: must not call the kernel."""
+        """Receive the result. This runs in the kernel's critical section: do not call the kernel."""
 
 
 class Idempotency(NamedTuple):
@@ -46,13 +46,13 @@ class Envelope(msgspec.Struct, eq=False):
     Attributes:
         caller: The waiting task or callback; None for tells and timers, and after a cancellation.
         deadline: On trio's clock; a message is not begun after it.
-        outbox_key: The stored row (an outbox number, a timer) that brought this message, deleted by the
-            commit that handles it.
+        outbox_key: The stored row (an outbox number, a timer) that this message came from; the commit that
+            handles the message deletes it.
         one_way: Whether no caller ever waited for a reply.
-        relay_key: The row for the reply to a relayed message, stored with the message's effects; None for
-            others, and once the relay will not repeat it.
-        is_retry: Whether an earlier owner may have handled it already, so that there may be such a row.
-        encoded: That reply as stored, once it is.
+        relay_key: The row for the reply to a relayed message, stored with the message's effects. None for
+            other messages, and once the relay will not repeat the message.
+        is_retry: Whether an earlier owner may have handled it already, so that the relay's row may exist.
+        encoded: The relayed reply as stored; None until it is stored.
     """
 
     message: Message[Any]
@@ -73,12 +73,12 @@ class Envelope(msgspec.Struct, eq=False):
 
     @property
     def is_durable(self) -> bool:
-        """Whether the message survives a crash and so must be retried rather than answered."""
+        """Whether the message survives a crash; after an error it must be retried, not answered."""
         return self.outbox_key is not None
 
     @property
     def needs_handling(self) -> bool:
-        """Whether it must be handled: not after a cancellation, if no repeat can come."""
+        """Whether it must be handled; False if it was cancelled and no repeat can come."""
         return (
             self.caller is not None
             or self.one_way
@@ -87,7 +87,7 @@ class Envelope(msgspec.Struct, eq=False):
         )
 
     def complete(self, result: Result) -> bool:
-        """Pass the result to the caller; return False if it waits no longer."""
+        """Pass the result to the caller; return False if the caller no longer waits."""
         caller, self.caller = self.caller, None
         if caller is None:
             return False
@@ -111,7 +111,7 @@ class Activation(ActorKeys):
 
     Attributes:
         actor: The instance, or None until the next message activates it.
-        restart: A pending restart, which goes before every message of the mailbox.
+        restart: A pending restart, which comes before every message of the mailbox.
         is_handling: Whether one of its handlers runs right now; its changes are not visible yet.
         last_unit: The newest commit unit on its way to disk; replies that may have seen it wait for it.
         paused_until: On trio's clock; a failed actor is not restarted earlier. 0 when it is not paused.
@@ -169,8 +169,8 @@ class CommitUnit(WriteBatch):
     """The effects of one message on their way to disk, with their waiting replies.
 
     Attributes:
-        dead_lettered: The row of a stored message that this moves to the dead letters.
-        replies: The replies to send once this is on disk: its own, then those of later readers.
+        dead_lettered: The row of a stored message that this unit moves to the dead letters.
+        replies: The replies to send once the unit is on disk: its own, then the replies of later readers.
     """
 
     __slots__ = ("activation", "dead_lettered", "effects", "number", "replies")

@@ -1,8 +1,8 @@
 """The outbox: stored tells, delivered after their commit, and timers, when due.
 
-Each is a row that only the commit of its handler removes. So it is delivered at least once across a crash,
-and handled once: without its row it is not handled again. This module only remembers the rows that it
-delivered.
+Each tell or timer is a row that only the commit of its handler removes. So it is delivered at least once
+across a crash, but handled once: without its row it is not handled again. This module remembers only the rows
+that it delivered.
 """
 
 from __future__ import annotations
@@ -36,17 +36,15 @@ LOOK_AGAIN_SECONDS = 30.0
 
 BACKLOG_SECONDS = 0.25
 FULL_STORE_SECONDS = 1.0
-"""The pause of an actor's stored messages after the store had no room for their effects."""
+"""After the store had no room for their effects, an actor's stored messages wait this long."""
 LONGEST_FULL_STORE_SECONDS = 60.0
 """The limit of the pause, which doubles while the store is full."""
 
 WINDOW = 1_000
-"""The most stored messages that are delivered and pending; the others wait in the store."""
+"""At most this many stored messages are delivered and pending; the others wait in the store."""
 
 SHARE = 128
-"""The length of a mailbox above which it gets no stored messages.
-
-So no single actor fills the window."""
+"""A mailbox with more messages than this gets no stored messages. So no single actor fills the window."""
 
 
 class Progress(Enum):
@@ -71,10 +69,10 @@ class Scanner:
     """Track whether the store may hold undelivered tells or due timers."""
 
     def __init__(self) -> None:
-        self.progress = Progress.DUE  # an earlier process may have left some
+        self.progress = Progress.DUE  # an earlier process may have left undelivered ones
 
     def add(self) -> None:
-        """Record that a committed one stays in the store."""
+        """Record that a committed message stays in the store."""
         self.progress = _ADDED.get(self.progress, self.progress)
 
     def rescan(self) -> None:
@@ -86,13 +84,13 @@ class Scanner:
         self.progress = Progress.SCANNING
 
     def end(self, *, is_complete: bool) -> None:
-        """End the scan; it is not complete if it skipped one."""
+        """End the scan; it is not complete if it skipped a message."""
         is_done = is_complete and self.progress is Progress.SCANNING
         self.progress = Progress.DONE if is_done else Progress.DUE
 
 
 class Mailboxes(Protocol):
-    """The mailboxes that stored messages are delivered to: the kernel's."""
+    """The kernel's mailboxes, which receive the stored messages."""
 
     dispatcher: Dispatcher
 
@@ -162,7 +160,7 @@ class Outbox:
     def back_off(self, address: Address, envelopes: Sequence[Envelope]) -> None:
         """Take back an actor's stored messages when the store is full, and retry later.
 
-        All of them, so that their order stays; other requests are handled meanwhile.
+        It takes back all of them, so that they stay in order. Other requests are handled in the meantime.
         """
         self._delivered.difference_update(
             envelope.outbox_key for envelope in envelopes if envelope.outbox_key is not None
@@ -196,12 +194,12 @@ class Outbox:
         unit.replies.append((envelope, outcome.Error(error)))
 
     def recover(self) -> None:
-        """Deliver a window of the tells that an earlier process left; called first."""
+        """Deliver a first window of the tells that an earlier process left; call this first."""
         for _ in self._deliver_tells():
             pass
 
     async def run(self) -> None:
-        """Deliver tells in their order and timers when they are due, for ever."""
+        """Deliver tells in their order, and timers when they are due, forever."""
         dispatcher = self._mailboxes.dispatcher
         while True:
             started = dispatcher.start_slice()
@@ -233,7 +231,7 @@ class Outbox:
         if self._tells.progress is Progress.DONE:
             return
         self._tells.begin()
-        refusing: set[Address] = set()  # a later tell must not overtake one that was refused
+        refusing: set[Address] = set()  # a later tell must not overtake a refused one
         for row, payload in self._store.scan(INDEXES, keys.OUTBOX, on_damage=self._report_damage):
             if self._is_full() or self._tells.progress is Progress.VOID:
                 self._tells.end(is_complete=False)
@@ -291,7 +289,7 @@ class Outbox:
     def _deliver(self, address: Address, envelope: Envelope, row: bytes) -> bool:
         """Deliver a message; return whether it is in its mailbox.
 
-        Otherwise its row stays, or becomes a dead letter.
+        If it is not, its row stays, or becomes a dead letter.
         """
         is_backed_off = address in self._backed_off and trio.current_time() < self._backed_off[address][0]
         if is_backed_off or self._mailboxes.waiting_for(address) >= SHARE:
@@ -327,7 +325,7 @@ class Outbox:
     def _dead_letter(self, row: bytes, stored: keys.StoredMessage) -> CommitUnit:
         """Stage the move of a row to the dead letters, with the reason in ``stored``.
 
-        Until that is committed the row must not be delivered again.
+        Until that move is committed, the row must not be delivered again.
         """
         self._delivered.add(row)
         self.dead_letters += 1

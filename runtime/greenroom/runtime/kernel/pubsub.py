@@ -35,20 +35,20 @@ class _Anybody:
 
 ANYBODY: Final = _Anybody()
 SLICE_WOKEN = 10
-"""Subscribers that one slice may wake."""
+"""The most subscribers that one slice may wake."""
 SLICE_NOTIFIED = 512
-"""Subscribers that one slice may notify."""
+"""The most subscribers that one slice may notify."""
 SLICE_PASSES = 3
-"""Passes of the event loop until the woken tasks and their output are done."""
+"""The number of event loop passes until the woken tasks and their output are done."""
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.001, 0.005
-"""Bounds, in seconds, of the pause after a slice that leaves the event loop to requests."""
+"""Bounds, in seconds, of the pause after a slice; the pause leaves the event loop to requests."""
 
 
 class Subscriber:
     """A receiver of changes of topics, a context manager made by `Runtime.subscriber`.
 
-    One task at a time may wait for it. A topic is delivered once, however often it changed before it was
-    taken. There is no replay: read again what changed.
+    Only one task at a time may wait for a subscriber. A topic is delivered once, however often it changed
+    before it was taken. There is no replay: read again what changed.
 
         with runtime.subscriber() as subscriber:
             subscriber.add("news")
@@ -74,7 +74,7 @@ class Subscriber:
 
     @property
     def topics(self) -> list[str]:
-        """The topics that it is subscribed to."""
+        """The topics to which the subscriber is subscribed."""
         return list(self._topics)
 
     def add(self, topic: str, accepts: Accepts = lambda _: True) -> None:
@@ -92,7 +92,7 @@ class Subscriber:
         self._bus.join(topic, self)
 
     def remove(self, topic: str) -> bool:
-        """Unsubscribe from ``topic``, also from untaken changes; return whether it was there."""
+        """Unsubscribe from ``topic``, also from untaken changes; return whether it was subscribed."""
         if self._topics.pop(topic, None) is None:
             return False
         self._debounce.forget(topic)
@@ -122,7 +122,7 @@ class Subscriber:
                 await trio.lowlevel.wait_task_rescheduled(self._unpark)
 
     def close(self) -> None:
-        """Leave every topic, and wake the waiting task; a second call does nothing."""
+        """Unsubscribe from every topic, and wake the waiting task; a second call does nothing."""
         if not self._closed:
             self._closed = True
             for topic in list(self._topics):
@@ -180,7 +180,7 @@ class Listener(Protocol):
 class Fanout:
     """One round through the subscribers of a topic.
 
-    Its labels were published before it began, the later ones since. None are left to notify before it begins.
+    ``labels`` were published before it began, the ``later`` ones since. Until it begins, ``left`` is None.
     """
 
     __slots__ = ("labels", "later", "left", "topic")
@@ -193,7 +193,7 @@ class Fanout:
 
 
 class Bus:
-    """The topics with subscribers, and the task that notifies these.
+    """The topics with subscribers, and the task that notifies the subscribers.
 
     Invariant: a topic has at most one pass, with one turn in the queue.
 
@@ -208,7 +208,7 @@ class Bus:
         self._subscribers: dict[Subscriber, None] = {}
         self._passes: dict[str, Fanout] = {}
         self._turns: deque[Fanout] = deque()
-        self._waiting = trio.lowlevel.ParkingLot()  # of the task of `run`, while no turn is due
+        self._waiting = trio.lowlevel.ParkingLot()  # the task of `run` waits here while no turn is due
         self.published = 0
         self.told = 0
 
@@ -271,7 +271,7 @@ class Bus:
             subscriber.close()
 
     async def run(self) -> None:
-        """Notify subscribers, for ever."""
+        """Notify subscribers, forever."""
         while True:
             if not self._turns:
                 await self._waiting.park()
@@ -316,7 +316,7 @@ class Bus:
 
 
 def pause_after(seconds: float) -> float:
-    """Return the pause after a slice of so many seconds, in seconds."""
+    """Return the pause, in seconds, after a slice that took ``seconds``."""
     return min(max(2 * seconds, SHORTEST_PAUSE), LONGEST_PAUSE)
 
 

@@ -25,11 +25,11 @@ class RecordCodec(Protocol):
         ...
 
     def open(self, key: bytes, record: bytes) -> bytes:
-        """Return the payload of a record read from under ``key``. Runs in any thread.
+        """Return the payload of a record that lies under ``key``. Runs in any thread.
 
         Raises:
             RecordDamagedError: the record is not what `seal` made for this key. The error has the original
-                key, if that can be proven.
+                key if this key can be proven.
         """
         ...
 
@@ -57,10 +57,10 @@ class PlainCodec:
         return payload
 
 
-@lru_cache(maxsize=64)  # a record of 64 KiB takes 45 ms, each time its page was written
+@lru_cache(maxsize=64)  # a record of 64 KiB takes 45 ms, again after each write of its page
 def _stored_key(key: bytes, payload: bytes, difference: int) -> bytes | None:
     """Return the key under which a record was stored; None if unknown."""
-    if difference.bit_count() == 1:  # a bit of the checksum itself
+    if difference.bit_count() == 1:  # the flipped bit is in the checksum itself
         return key
     bit = flipped_bit.in_crc(difference, len(key) + len(payload))
     if bit is None or bit.place >= len(key):

@@ -1,8 +1,8 @@
 """The encryption of a store: the operator's key, and the seal in the store.
 
 The *seal* is the store's wrapped data key, in LMDB's unnamed table. A store with a seal is encrypted. The
-seal is written before anything else, or comes with a rewritten file; it is never added to records in the
-clear.
+seal is written before anything else, or comes with a rewritten file. It is never added to a store with
+records in the clear.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _HEXADECIMAL: Final = re.compile(rb"[0-9A-Fa-f]{64}")
 
 @dataclass(frozen=True)
 class Encryption:
-    """The wanted encryption of a folder's store.
+    """The encryption that a folder's store should have.
 
     Attributes:
         key: Returns the key-encryption key, 32 bytes; called whenever a store is opened. See `key_source`.
-        required: Whether a new store is encrypted, and one in the clear is refused. Otherwise the key only
-            opens a store that is encrypted.
+        required: Whether a new store is encrypted, and a store in the clear is refused. If False, the key
+            only opens a store that is encrypted already.
     """
 
     key: Callable[[], bytes]
@@ -108,7 +108,7 @@ def _from_environment(name: str) -> bytes:
     text = os.environ.get(name, "")
     if not text:
         raise StoreKeyError(f"the environment variable {name}, which is to hold the store's key, is not set")
-    return os.fsencode(text) + b"\n"  # so that it is never taken for raw bytes
+    return os.fsencode(text) + b"\n"  # with a newline, so that 32 characters never count as raw bytes
 
 
 def _from_keyring(name: str) -> bytes:
@@ -147,7 +147,7 @@ class Opened:
 
 
 def unseal(wrapped: bytes | None, unlock: bytes | None, name: str) -> Opened:
-    """Return the codec and keys of a store, by its seal if it has one."""
+    """Return the codec and keys of a store; read them from its seal, if any."""
     if wrapped is None:
         return Opened(PlainCodec())
     from greenroom.runtime.lmdb import record_cipher  # noqa: PLC0415 - see there
@@ -161,7 +161,7 @@ def unseal(wrapped: bytes | None, unlock: bytes | None, name: str) -> Opened:
 def open_seal(
     environment: lmdb.Environment, tables: Sequence[Any], encryption: Encryption | None, name: str
 ) -> Opened:
-    """Open the seal of a store; create it in a new store, if wanted."""
+    """Open the seal of a store; create one in a new store if encryption is required."""
     with environment.begin() as transaction:
         wrapped = transaction.get(SEAL_KEY)
         is_empty = not any(transaction.stat(table)["entries"] for table in tables)
@@ -186,7 +186,7 @@ def open_seal(
 def check_mark(encryption: Encryption, mark: str | None, name: str) -> None:
     """Check the key of a store that another process has open.
 
-    The mark of the store's key is empty for a store in the clear, and None if unknown.
+    ``mark`` is the mark of the store's key: empty for a store in the clear, None if unknown.
     """
     if mark:
         from greenroom.runtime.lmdb import record_cipher  # noqa: PLC0415 - see there
@@ -211,7 +211,7 @@ def _in_the_clear(name: str) -> StoreKeyError:
 def rewrap(environment: lmdb.Environment, unlock: bytes, new: bytes, name: str) -> bytes:
     """Wrap the data key of a store with the key ``new``, in one transaction.
 
-    Return the old wrapped key, which is still in the file, without a reference.
+    Return the old wrapped key; it is still in the file, but nothing refers to it.
     """
     from greenroom.runtime.lmdb import record_cipher  # noqa: PLC0415 - see there
 

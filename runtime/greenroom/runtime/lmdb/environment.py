@@ -55,7 +55,7 @@ def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environ
             f"{path} is a link, so the lock of this folder would not protect it; put the file itself there"
         )
     if not lock.exists():
-        # Written in full, because LMDB maps it: on a full disk a hole in it would crash the process.
+        # LMDB maps the file, so write it in full: on a full disk a hole in it would crash the process.
         files.create_file(lock, bytes(LOCK_BYTES))
     environment = lmdb.open(
         os.fspath(path),
@@ -69,7 +69,7 @@ def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environ
         max_spare_txns=1,
     )
     try:
-        # By name: opening and closing the lock file would lose LMDB's locks on it.
+        # Change the mode by name: opening and closing the lock file would release LMDB's locks on it.
         lock.chmod(files.FILE_MODE)
         path.chmod(files.FILE_MODE)
         environment.reader_check()
@@ -98,9 +98,9 @@ class Identity(NamedTuple):
 
 
 def identity_of(path: Path, *, forget_mark: bool = False) -> Identity:
-    """Return the identity of a store, in a sound file that no process has open.
+    """Return the identity of a store whose file is sound and not open anywhere.
 
-    With ``forget_mark`` the mark is then removed, so that the store accepts the next secret.
+    With ``forget_mark`` the mark is removed afterwards, so that the store accepts another secret.
     """
     room = path.stat().st_size + MIN_SIZE
     try:
@@ -118,7 +118,7 @@ def identity_of(path: Path, *, forget_mark: bool = False) -> Identity:
 
 
 def write_format(transaction: lmdb.Transaction[bytes]) -> None:
-    """Write the format's version; even unchanged, it makes LMDB count the transaction."""
+    """Write the format's version; even an unchanged one makes LMDB count the transaction."""
     transaction.put(FORMAT_KEY, b"%d" % FORMAT_VERSION)
 
 
@@ -129,7 +129,7 @@ def check_format(transaction: lmdb.Transaction[bytes], path: Path) -> int | None
 
 
 def parse_format(found: bytes | None, path: Path) -> int:
-    """Return the version in a format record, or raise why it cannot be read."""
+    """Return the version in a format record; raise an error if it cannot be read."""
     if found is None or not found.isdigit():
         raise StoreDamagedError(f"{path} is no Greenroom store, or its format record is damaged; {REMEDY}")
     if int(found) > FORMAT_VERSION:

@@ -1,6 +1,6 @@
 """The folder of a store: its checks and modes, and durable files.
 
-Independent of LMDB and of ownership.
+This module does not depend on LMDB or on ownership.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ FILE_MODE: Final = 0o600
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """The errors of a full disk, quota or file size limit."""
 
-# On these, locks or shared memory maps work on one machine only (WSL mounts Windows' disks by 9p).
-# The names are those of the kernels, without the prefix "fuse.".
+# On these file systems, locks or shared memory maps work on one machine only (WSL mounts Windows' disks by
+# 9p). The names are the kernels' names, without the prefix "fuse.".
 _REMOTE: Final = re.compile(
     r"9p|acfs|afpfs|afs|beegfs|ceph|cifs|coda|davfs2?|gcsfuse|gfs2?|glusterfs|goofys|gpfs|grpcfuse|gvfsd-fuse|lustre"
     r"|ncpfs|nfs4?|ocfs2|osxfs|prl_fs|rclone|s3fs|smb[23]|smbfs|sshfs|vboxsf|vmhgfs(-fuse)?|webdav(fs)?"
@@ -80,13 +80,13 @@ def _make(folder: Path) -> None:
         parent.mkdir(exist_ok=True)
         sync_folder(parent.parent)
     folder.mkdir(FOLDER_MODE, exist_ok=True)
-    folder.chmod(FOLDER_MODE)  # a umask may have taken even our own rights
+    folder.chmod(FOLDER_MODE)  # a umask may have removed even our own rights
     sync_folder(folder.parent)
 
 
 def refuse_remote(folder: Path) -> None:
     """Refuse a file system with locks and memory maps that work on one machine only."""
-    import psutil  # type: ignore[import-untyped]  # noqa: PLC0415 - has no types; 30 ms that the check's child saves
+    import psutil  # type: ignore[import-untyped]  # noqa: PLC0415 - has no types; takes 30 ms, which the check's child saves
 
     mounts = [(partition.mountpoint, partition.fstype) for partition in psutil.disk_partitions(all=True)]
     mount, kind = mount_of(folder, mounts)
@@ -101,7 +101,7 @@ def mount_of(folder: Path, mounts: Iterable[tuple[str, str]]) -> tuple[str, str]
     """Return the mount point that ``folder`` lies on and the kind of its file system."""
     best, kind = "", ""
     for mount, fstype in mounts:
-        # The later of two mounts at one place hides the earlier.
+        # Of two mounts at one place, the later hides the earlier.
         if len(mount) >= len(best) and folder.is_relative_to(mount):
             best, kind = mount, fstype
     return best, kind
@@ -113,7 +113,7 @@ def is_remote(kind: str) -> bool:
 
 
 def create_file(path: Path, content: bytes = b"") -> None:
-    """Create ``path`` with mode 0600 under any umask, or leave nothing behind."""
+    """Create ``path`` with mode 0600 under any umask; after a failure, leave nothing behind."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
     try:
         os.fchmod(descriptor, FILE_MODE)
@@ -142,7 +142,7 @@ def sync_file(path: Path, flags: int = os.O_RDONLY) -> None:
 
 def replace_store(new: Path, folder: Path) -> None:
     """Replace a folder's store by a synced file of the same folder, in one step."""
-    # The lock file describes readers of the old file; LMDB creates another.
+    # The lock file describes readers of the old file; LMDB creates a new one.
     (folder / LMDB_LOCK_FILE).unlink(missing_ok=True)
     new.replace(folder / DATA_FILE)
     sync_folder(folder)

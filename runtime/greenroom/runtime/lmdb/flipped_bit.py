@@ -1,7 +1,7 @@
 """Find the one flipped bit of a record by its wrong checksum.
 
-A checksum is linear: the change by a flipped bit depends only on its place. So each place is tried from the
-end backwards; one that fits is the place, if a single bit was flipped.
+A checksum is linear: how a flipped bit changes it depends only on the bit's place. So each place is tried,
+from the end backwards. If a single bit was flipped, the place that fits is its place.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 MOST_BYTES: Final = 1 << 16
-"""The most bytes of key and payload. In up to 11,450 bytes no two or three flipped bits look like one; in so
-many, one pair of 8,000 does."""
+"""The most bytes of key and payload. In up to 11,450 bytes no two or three flipped bits look like one. In
+this many bytes, one pair of 8,000 does."""
 
 _ONES: Final = 0xFFFFFFFF
 _STEPS: Final = [crc32(bytes([byte]), _ONES) ^ _ONES for byte in range(256)]
@@ -33,7 +33,7 @@ def flip(content: bytes, bit: Bit) -> bytes:
 
 
 def in_crc(difference: int, size: int) -> Bit | None:
-    """Find the flipped bit of ``size`` bytes; None if it was not one.
+    """Find the flipped bit of ``size`` bytes; None if not exactly one was flipped.
 
     The difference is the stored CRC-32 xor the computed one.
     """
@@ -48,12 +48,12 @@ def in_crc(difference: int, size: int) -> Bit | None:
 
 
 def in_ghash(difference: int, factor: int, blocks: int) -> Bit | None:
-    """Find the flipped bit of blocks with a GCM tag; None if not one.
+    """Find the flipped bit of blocks with a GCM tag; None if not exactly one.
 
     Args:
         difference: The stored tag xor the computed one.
-        factor: GCM's hash key, by which each block is multiplied once more than the next one.
-        blocks: The number of blocks of 16 bytes without the last one, which has the lengths.
+        factor: GCM's hash key; each block is multiplied by it once more than the block after it.
+        blocks: The number of blocks of 16 bytes, without the last block, which contains the lengths.
     """
     power = factor
     for block in range(blocks - 1, -1, -1):

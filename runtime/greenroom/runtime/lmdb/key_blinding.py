@@ -2,8 +2,8 @@
 
 Keys cannot be sealed, because they must be found and must sort. So each kind of actor and each shared index
 declares which parts of its keys are names. An encrypted store replaces such a part by a MAC of 16 bytes;
-numbers and times stay. A name has another MAC in every actor and index, so records of several actors cannot
-be linked by it. Within an index it is the same for all actors, because searches need that.
+numbers and times stay. A name has a different MAC in each actor and index, so it does not link records of
+several actors. Within an index its MAC is the same for all actors, because searches need that.
 
 The original key is sealed with its record, for scans.
 """
@@ -22,7 +22,7 @@ Span = tuple[int, int]
 Names = Callable[[bytes], Iterable[Span]]
 """Returns the spans of a key that are names, in order.
 
-It also gets prefixes of keys, for scans. If a prefix ends within a name, the span ends beyond it."""
+It also gets prefixes of keys, for scans; if one ends within a name, the span ends beyond the prefix."""
 
 
 def no_names(_key: bytes) -> Iterable[Span]:
@@ -33,7 +33,7 @@ def no_names(_key: bytes) -> Iterable[Span]:
 class KeyBlinder:
     """Replace the names in keys by their MACs (a blind index).
 
-    The key has 32 bytes that the file alone does not reveal. Keyed BLAKE2b is a MAC in one pass.
+    The key has 32 bytes, which the file alone does not reveal. Keyed BLAKE2b computes a MAC in one pass.
     """
 
     __slots__ = ("_key", "_mac")
@@ -56,7 +56,7 @@ class KeyBlinder:
         """Return a key, or the prefix of a scan, with its names blinded.
 
         MACs differ between actors and indexes (``within``). Raises ValueError for a prefix that ends within a
-        name, since keys with it cannot be found.
+        name, because such a prefix finds no keys.
         """
         hidden = b""
         done = 0

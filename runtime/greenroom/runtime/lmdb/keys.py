@@ -46,9 +46,9 @@ class Index(NamedTuple):
 
     Attributes:
         name: 1-32 characters, not beginning with ``!``.
-        names: Returns the spans of sort keys that are names, which an encrypted store hides; see `Names`. It
-            may not change for stored rows.
-        ttl: With it, sort keys begin with a time (8 bytes, big-endian, microseconds since 1970), and rows
+        names: Returns the spans of sort keys that are names; an encrypted store hides them; see `Names`. The
+            result must not change for stored rows.
+        ttl: If given, sort keys begin with a time (8 bytes, big-endian, microseconds since 1970), and rows
             older than ``ttl`` microseconds are removed.
     """
 
@@ -60,7 +60,7 @@ class Index(NamedTuple):
 class Row(NamedTuple, Generic[T]):
     """A row of a shared index.
 
-    ``place`` orders the rows: it is the sort key, in an encrypted store with blinded names.
+    ``place`` orders the rows: it is the sort key; in an encrypted store, the names in it are blinded.
     """
 
     sort_key: bytes
@@ -112,7 +112,7 @@ def row_head(address: Address) -> bytes:
 
 
 def with_sort_key(record: bytes, sort_key: bytes) -> bytes:
-    """Return a `RowRecord` with its original sort key, which is hidden."""
+    """Return a `RowRecord` that also contains its original sort key, which the key hides."""
     return b"\x94" + record[1:] + encode(sort_key)  # an array of four
 
 
@@ -137,7 +137,7 @@ def tag_of(address: Address, blinder: KeyBlinder | None) -> bytes:
 
 
 def row_key(index: str, sort_key: bytes, tag: bytes) -> bytes:
-    """Return the key of an actor's row, by its `address_tag`, at ``sort_key`` of an index."""
+    """Return the key of a row: at ``sort_key`` of an index, with the actor's `address_tag`."""
     return index_prefix(index) + sortable(sort_key) + END_OF_SORT_KEY + tag
 
 
@@ -165,7 +165,7 @@ def timer_key(due: int, tag: bytes) -> bytes:
 
 
 def timer_due(row: bytes) -> int:
-    """Return when the timer whose row is ``row`` is due."""
+    """Return when the timer with this row is due."""
     return int.from_bytes(row[len(TIMERS) : len(TIMERS) + 8])
 
 

@@ -1,32 +1,32 @@
 """The lock file of a folder: one process owns it, through one `FolderLock`.
 
-The lock is a record lock on a file of its own (`record_lock`). Rules that keep it:
+The lock is a record lock on a file of its own (`record_lock`). Rules that keep the lock:
 1. Nothing else in Greenroom opens that file while its process owns the folder, because any close would
-   release a `lockf`. A table of the folders owned by this process is checked first (`lockf` does not exclude
-   its own process).
+   release a `lockf`. Before that, a table of the folders that this process owns is checked (`lockf` does not
+   exclude its own process).
 2. The file is never unlinked, so that all processes lock the same one.
 3. A forked child closes its descriptor at once, because an open file's lock lasts as long as any process has
    it open.
-4. It always holds one line of the same length, rewritten in place, so that a folder on a full disk can be
-   owned:
+4. The file always holds one line of the same length, rewritten in place, so that a folder on a full disk can
+   be owned:
 
     while owned       <pid, padded> <nonce> <nothing yet>
     with the store    <pid, padded> <nonce> <hash of the system's boot and the files>
     left in order     0             <look of the data file> <its checksum, if small and sound> <its top>
     anything else     the file was changed or brought here
 
-   The kernel names no process for an open file's lock. So half of the nonce is random, and half a hash of
-   that and of the writing process: a line written by another process than it names proves nothing. A line
-   ends with "doubt" if the store may be damaged, or if records of a small store are. The top is a checksum of
-   what leads to the tables (`Pages.top`): only it distinguishes an older commit from the last one. Older
-   programs neither write nor read it.
+   The kernel names no process for an open file's lock. So half of the nonce is random, and half is a hash of
+   the random half and of the writing process. A line proves nothing if another process than the named one
+   wrote it. A line ends with "doubt" if the store may be damaged, or if records of a small store are. The top
+   is a checksum of the pages that lead to the tables (`Pages.top`): only this distinguishes an older commit
+   from the last one. Older programs neither write nor read the top.
 
 5. A process that dies loses nothing that it wrote to the kernel, and LMDB writes whole pages in an order that
-   keeps the store sound. So after the owner's death a check is needed only if the system may have ended
-   since: if the line names another boot or other files.
+   keeps the store sound. So after the owner's death a check is needed only if the system may have ended since
+   then, that is, if the line names another boot or other files.
 6. A process that dies of a fault (SIGSEGV, SIGBUS, SIGABRT and the like) may have died of a damaged file.
-   Python's faulthandler then writes the fault over the line: it has this descriptor, at position 0. If the
-   program uses faulthandler itself, no fault is recorded.
+   Python's faulthandler then writes the fault over the line, because it has this descriptor at position 0. If
+   the program uses faulthandler itself, no fault is recorded.
 """
 
 from __future__ import annotations
@@ -71,9 +71,8 @@ _TOP: Final = slice(_WIDTH + 43, _WIDTH + 51)
 FAULT: Final = b"Fatal Python error: "
 
 DIGEST_BYTES: Final = 256 << 20
-"""The largest file with a checksum computed at each end and compared at each start.
-
-It takes 0.1 s for a cached file, of the second in which a server ends after a signal.
+"""Up to this size, a file's checksum is computed at each end and compared at each start. For a cached file
+this takes 0.1 s of the one second in which a server ends after a signal.
 """
 
 
@@ -85,7 +84,7 @@ def _line(pid: int, word: str, end: str = "", top: str = "") -> bytes:
 
 
 def _proof(pid: int, salt: str) -> str:
-    """Return the half of a nonce that proves its writer; empty without that process."""
+    """Return the half of a nonce that proves its writer; empty if no such process."""
     process = process_identity(pid)
     return process and hashlib.blake2b(f"{salt} {process}".encode(), digest_size=_NONCE // 4).hexdigest()
 
@@ -96,7 +95,7 @@ def _new_nonce(pid: int) -> str:
 
 
 def parse_owner(line: bytes) -> int:
-    """Return the living process that a lock file's line names and proves, else 0."""
+    """Return the id of the living process that a line names and proves; else 0."""
     pid, nonce = line[:_WIDTH].strip(), line[WORD][:_NONCE].decode(errors="replace")
     if not pid.isdigit():
         return 0
@@ -118,13 +117,13 @@ def _circumstances(descriptor: int, folder: Path) -> bytes:
 
 
 def is_as_left(descriptor: int, folder: Path, line: bytes) -> bool | None:
-    """Return whether the files and the boot are those of the line; None if unknown."""
+    """Return whether the line names these files and this boot; None if unknown."""
     recorded = line[_CIRCUMSTANCES]
     return None if recorded == _NOTHING_YET else recorded == _circumstances(descriptor, folder)
 
 
 def top_of(path: Path) -> str:
-    """Return the checksum of what leads to a file's tables; empty if unreadable."""
+    """Return the checksum of the pages that lead to a file's tables; empty if unreadable."""
     try:
         with closing(Pages(path, None)) as pages:
             return f"{crc32(pages.top()):08x}"
@@ -133,10 +132,10 @@ def top_of(path: Path) -> str:
 
 
 def matches_line(data: Path, line: bytes) -> bool | None:
-    """Return whether a file is what a line records, byte for byte; None if unknown.
+    """Return whether a file has exactly the bytes that a line records; None if unknown.
 
     Raises:
-        StoreDamagedError: it is not, and neither is what leads to its tables.
+        StoreDamagedError: the file differs, and so do the pages that lead to its tables.
     """
     left, top = (line[part].decode(errors="replace").strip() for part in (END, _TOP))
     has_checksum = left not in {"", DOUBT} and data.stat().st_size <= DIGEST_BYTES
@@ -173,18 +172,18 @@ class FolderLock:
         create: Whether a missing or empty folder is accepted; otherwise it is refused.
 
     Attributes:
-        folder: Its real path, once entered.
-        unclean: Whether the last owner left a store without `mark_clean`, or it was changed since; then its
-            structure needs a check.
-        survived: Whether only that owner's process died, and the system has not ended since: then the
-            structure is as sound as before.
-        doubtful: Whether that owner died of a fault or found damage: then the whole store must be read before
+        folder: The folder's real path, once entered.
+        unclean: Whether the last owner left a store without `mark_clean`, or the store was changed later;
+            then its structure needs a check.
+        survived: Whether only that owner's process died, and the system is still running since then; the
+            structure is then as sound as before.
+        doubtful: Whether that owner died of a fault or found damage; the whole store must then be read before
             it is opened.
         lost: Whether the last owner left a store, and now its file is missing or empty.
         has_changed: Whether `is_unchanged` found a changed file that no process has written to.
 
     Raises:
-        StoreOwnedError: (on entering) another process, or another `FolderLock` of this one, has it.
+        StoreOwnedError: (on entering) another process, or another `FolderLock` of this process, has the lock.
         StoreError: (on entering) the folder cannot hold a store, or its file system has no locks.
     """
 
@@ -193,7 +192,7 @@ class FolderLock:
     _guard: ClassVar[threading.Lock] = threading.Lock()
     _opened: ClassVar[list[FolderLock]] = []
     notes_faults: ClassVar[bool] = False
-    """Whether one of this process's locks records its faults."""
+    """Whether one of this process's locks records the process's faults."""
 
     def __init__(self, folder: Path, *, create: bool = True) -> None:
         self.folder = folder
@@ -274,7 +273,7 @@ class FolderLock:
             if self._opened:
                 self._opened[0]._note_faults()  # noqa: SLF001  another store of this process is open
         if (self._marked_clean or self.lost or self._keeps_left) and self.is_held():
-            with suppress(OSError):  # then the next start checks, which does no harm
+            with suppress(OSError):  # after a failure the next start checks, which does no harm
                 os.pwrite(self._descriptor, self._final_line() if self._marked_clean else self._left, 0)
         with self._guard:
             self._held.pop(self._identity, None)
@@ -304,13 +303,13 @@ class FolderLock:
         return data
 
     def is_unchanged(self) -> bool:
-        """Return whether the data file is byte for byte as left; False if unknown.
+        """Return whether the data file has exactly the bytes as left; False if unknown.
 
-        Reads a file of up to `DIGEST_BYTES`. A changed file still has the last commit; only a check of all of
-        it finds what the change has hit.
+        This reads a file of up to `DIGEST_BYTES`. A changed file still has the last commit; only a check of
+        the whole file finds what was changed.
 
         Raises:
-            StoreDamagedError: it lacks the last commit, though no process has written to it since.
+            StoreDamagedError: the file lacks the last commit, though no process has written to it since.
         """
         if self.unclean:
             return False
@@ -321,7 +320,7 @@ class FolderLock:
         return is_same is True
 
     def is_held(self) -> bool:
-        """Return whether the lock file is the locked one and still names this owner.
+        """Return whether the lock file is still the locked file and still names this owner.
 
         If not, another process may consider itself the owner: exit.
         """
@@ -343,13 +342,13 @@ class FolderLock:
         return "" if content == self._content else f"the lock file of {self.folder} was written by another"
 
     def mark_open(self) -> None:
-        """Record that the store is open: this process's death then needs no check.
+        """Record that the store is open: if this process dies, no check is then needed.
 
-        A fault does; it is recorded unless the program uses `faulthandler`, and only for the first of several
-        open stores.
+        After a fault a check is needed. A fault is recorded unless the program uses `faulthandler`, and only
+        for the first of several open stores.
         """
         circumstances = _circumstances(self._descriptor, self.folder).decode()
-        with suppress(OSError):  # then the next start checks, which does no harm
+        with suppress(OSError):  # after a failure the next start checks, which does no harm
             self._write(_line(self._pid, self._content[WORD][:_NONCE].decode() + circumstances))
         self._opened.append(self)
         if not faulthandler.is_enabled():
@@ -361,18 +360,18 @@ class FolderLock:
 
     def mark_doubtful(self) -> None:
         """Record that the store is damaged: the next owner must read all of it first."""
-        with suppress(OSError):  # then the next owner finds the damage as this one did
+        with suppress(OSError):  # on failure the next owner finds the damage as this one did
             if self.is_held():
                 self._write(_line(self._pid, self._content[WORD].decode(), DOUBT))
 
     def mark_clean(self, *, is_checked: bool = True, is_damaged: bool = False) -> None:
-        """Record a close in order, so that the next start needs no check.
+        """Record that the store was closed in order: the next start needs no check.
 
         Args:
-            is_checked: Whether all of it is known to be sound; the next start trusts that if the file's
-                checksum is still the same.
-            is_damaged: Whether only records are known to be damaged; the next start then reads all of a small
-                store to find them again.
+            is_checked: Whether the whole store is known to be sound; the next start trusts this if the file's
+                checksum is the same.
+            is_damaged: Whether records, and nothing else, are known to be damaged; to find them again, the
+                next start reads all of a small store.
         """
         self._marked_clean = True
         self._is_checked = is_checked
@@ -399,7 +398,7 @@ os.register_at_fork(
 
 
 def ownership_error(folder: Path) -> StoreOwnedError | None:
-    """Return the error with which a `FolderLock` would be refused now, or None.
+    """Return the error that a `FolderLock` would raise now because of another owner, or None.
 
     Nothing in the folder changes, except that the lock file is created.
     """
@@ -417,7 +416,7 @@ def ownership_error(folder: Path) -> StoreOwnedError | None:
 
 
 def holder_of(descriptor: int) -> int | None:
-    """Return the process that holds an owner file's lock; None if none, 0 if unknown."""
+    """Return the id of an owner file's locker; None if not locked, 0 if unknown."""
     holder = lock_holder(descriptor)
     return parse_owner(os.pread(descriptor, END.start, 0)) if holder == 0 else holder
 
@@ -434,7 +433,7 @@ def _lock(folder: Path) -> int:
             if os.path.samestat(os.fstat(descriptor), (folder / OWNER_FILE).stat()):
                 return descriptor
         except FileNotFoundError:
-            pass  # removed between the two lines above: lock the file that all will see
+            pass  # the file was removed between the two lines above: lock the file that all will see
         except OSError as error:
             if error.errno in {errno.EACCES, errno.EAGAIN}:
                 try:

@@ -19,13 +19,13 @@ class LockState(NamedTuple):
     """The owner of a folder, or how its last owner left it.
 
     Attributes:
-        owner: The id of the owning process; 0 if it is on another machine or in another container, None if
-            there is none.
-        left: How the last owner left it; None while there is an owner. ``in order``; ``changed``: changed
-            since, without an owner; ``lost``: the store was removed since; ``died``; ``other files``: it
-            died, and these are copies of its files, or the system has started since; ``fault``: it died of a
-            fault; ``doubt``: the store may be damaged.
-        fault: The fault of which it died.
+        owner: The id of the owning process; 0 if the process is on another machine or in another container,
+            None if there is no owner.
+        left: How the last owner left the folder; None while there is an owner. ``in order``; ``changed``: the
+            store changed later, without an owner; ``lost``: the store was removed later; ``died``: the owner
+            died; ``other files``: it died, and these are copies of its files, or the system was restarted;
+            ``fault``: it died of a fault; ``doubt``: the store may be damaged.
+        fault: The fault of which the last owner died.
     """
 
     owner: int | None
@@ -36,10 +36,10 @@ class LockState(NamedTuple):
 def lock_state(folder: Path) -> LockState | None:
     """Return the state of a folder's lock file; None if there was never an owner.
 
-    It acquires no lock, so a starting server finds the folder free.
+    This function acquires no lock, so a starting server finds the folder free.
     """
     status = folder.stat()
-    with lock_file.FolderLock._guard:  # noqa: SLF001  closing the file would drop a lock of this process's own
+    with lock_file.FolderLock._guard:  # noqa: SLF001  closing the file would release a lock of this process
         if (status.st_dev, status.st_ino) in lock_file.FolderLock._held:  # noqa: SLF001  likewise
             return LockState(os.getpid())
         try:
@@ -75,7 +75,7 @@ def _left(folder: Path, line: bytes) -> Left:
 
 
 def is_byte_for_byte(folder: Path) -> bool | None:
-    """Return whether a store without an owner is as left; None if unknown."""
+    """Return whether a store without an owner is as it was left; None if unknown."""
     line = (folder / OWNER_FILE).read_bytes()[:_LINE_BYTES]
     if line[lock_file.WORD].decode(errors="replace").strip() != lock_file.look_of(folder):
         return None

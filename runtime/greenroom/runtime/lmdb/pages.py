@@ -1,6 +1,6 @@
 """Read and verify the pages of a store's file without LMDB.
 
-It reads the format of LMDB 0.9, in the byte order of this machine.
+This module reads the format of LMDB 0.9, in the byte order of this machine.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _BIG: Final = 0x01
 _SUB: Final = 0x02
 NO_PAGE: Final = (1 << 64) - 1
 _RISING: Final = 1 if sys.byteorder == "big" else -1
-"""The direction in which the bytes of a number sort."""
+"""The step with which the bytes of a number are read so that they sort."""
 _REMEMBERED: Final = 8_192
-"""Cached pages; 32 MiB of the file."""
+"""The most cached pages: 32 MiB of the file."""
 
 
 class Damage(NamedTuple):
@@ -50,7 +50,7 @@ class Damage(NamedTuple):
     is_key_known: bool = False
 
     def error(self, key: bytes) -> RecordDamagedError:
-        """Return the error for the row, stored under ``key`` as far as known."""
+        """Return the error for the row; ``key`` is its original key, as far as known."""
         return RecordDamagedError(key, self.what, lies_at=self.lies_at, is_key_known=self.is_key_known)
 
 
@@ -69,7 +69,7 @@ class Head(NamedTuple):
 
 
 class Big(NamedTuple):
-    """The place of a record with its own pages."""
+    """The place of a large record, which has pages of its own."""
 
     page: int
     size: int
@@ -78,7 +78,7 @@ class Big(NamedTuple):
 class Page(NamedTuple):
     """A proven page; a branch has an empty first key and page numbers as values.
 
-    A damaged row has its original key, if known. ``damaged`` is by place.
+    A damaged row has its original key, if known. ``damaged`` maps a row's place to its damage.
     """
 
     is_leaf: bool
@@ -95,8 +95,8 @@ class Page(NamedTuple):
 class Pages:
     """Read and check pages, in any thread.
 
-    Each read raises `StoreDamagedError` where the file is not what was written. Without a codec, records are
-    not checked against their keys.
+    Each read raises `StoreDamagedError` if the file differs from what was written. Without a codec, records
+    are not checked against their keys.
     """
 
     def __init__(self, path: Path, codec: RecordCodec | None) -> None:
@@ -119,7 +119,7 @@ class Pages:
         return [self._head(page) for page in (0, 1)]
 
     def top(self) -> bytes:
-        """Return the bytes of both heads, and of the newest one's table of tables.
+        """Return the bytes of both heads, and of the newest head's table of tables.
 
         They have no checksums.
         """
@@ -154,8 +154,8 @@ class Pages:
     def page(self, number: int, *, is_main: bool = False, is_numbered: bool = False) -> Page:
         """Return a page of a tree.
 
-        LMDB's own records (``is_main``) have no checksums. Numbered keys are returned in an order that sorts
-        as bytes.
+        LMDB's own records (``is_main``) have no checksums. If keys are numbers, their bytes are returned in
+        an order that sorts.
         """
         content = self._bytes(number * self._size, self._size)
         checksum = crc32(content)
@@ -183,7 +183,7 @@ class Pages:
                 is_known = error.is_key_known and is_after and is_before
                 keys[place] = error.key if is_known else key
                 found[place] = Damage(str(error), key, is_known)
-            except StoreDamagedError as error:  # its own pages are damaged
+            except StoreDamagedError as error:  # the record's own pages are damaged
                 found[place] = Damage(str(error), key)
         return page._replace(keys=keys, damaged=found) if found else page
 
@@ -197,7 +197,7 @@ class Pages:
         is_main: bool = False,
         is_numbered: bool = False,
     ) -> Page:
-        """Return a page of a tree with keys from ``lower`` to below ``upper``."""
+        """Return a page of a tree; its keys lie from ``lower`` to below ``upper``."""
         page = self.page(number, is_main=is_main, is_numbered=is_numbered)
         first, last = (0 if page.is_leaf else 1), len(page.keys) - 1
         is_outside = first <= last and (

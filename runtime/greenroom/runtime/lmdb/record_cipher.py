@@ -4,15 +4,15 @@ Three keys, each of 256 bits:
 
 - The *key-encryption key* belongs to the operator and is kept outside the store. It wraps only the data key,
   so it can be changed without rewriting records.
-- The *data key* is random, created with the store, and never leaves it unwrapped.
-- *Sub-keys* are derived from the data key: one that hides names in keys (see `key_blinding`), and one for
-  each 2^30 records that one opening of the store seals.
+- The *data key* is random and is created with the store. It never leaves the store unwrapped.
+- *Sub-keys* are derived from the data key: one hides names in keys (see `key_blinding`). Others seal records:
+  each opening of the store uses one for each 2^30 records.
 
 A nonce must never be used twice under one key, even after a restored backup, a crash or a clock that is set
-back. So each opening draws 12 random bytes, from which the sub-keys are derived; under a sub-key the nonces
-count. A running process must not be copied, as by a snapshot of a virtual machine, if both copies then write.
+back. So each opening draws 12 random bytes and derives the sub-keys from them; the nonces under a sub-key
+count up. Do not copy a running process, as by a snapshot of a virtual machine, if both copies then write.
 
-Imported only for an encrypted store, because `cryptography` takes 40 ms.
+Import this module only for an encrypted store, because `cryptography` takes 40 ms.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _KNOWN_SUB_KEYS: Final = 1_024
 _TAG_BYTES: Final = 16
 _BLOCK_BYTES: Final = 16
 _MOST_BYTES: Final = 1 << 12
-"""The largest record in which a flipped bit is searched: 8 µs a byte, once."""
+"""The largest record in which a flipped bit is searched; the search takes 8 µs a byte, once."""
 _KNOWN_DAMAGED: Final = 256
 
 _WRAP_VERSION: Final = b"\x01"
@@ -67,7 +67,7 @@ def derive(key: bytes, purpose: bytes) -> bytes:
 
 
 def mark_of(unlock: bytes) -> str:
-    """Return the mark of a key-encryption key, which identifies it and reveals nothing."""
+    """Return the mark of a key-encryption key: it identifies the key and reveals nothing."""
     return derive(unlock, b"greenroom mark")[:_MARK_BYTES].hex()
 
 
@@ -81,7 +81,7 @@ def check_mark(unlock: bytes, mark: str, name: str) -> None:
 
 
 def wrap(data_key: bytes, unlock: bytes) -> bytes:
-    """Return the data key, wrapped by a key-encryption key, to store."""
+    """Return the data key in stored form, wrapped by a key-encryption key."""
     nonce = os.urandom(_WRAP_NONCE_BYTES)
     head = _WRAP_VERSION + bytes.fromhex(mark_of(unlock))
     return head + nonce + AESGCM(derive(unlock, _WRAPPED)).encrypt(nonce, data_key, _WRAPPED + head)
@@ -151,7 +151,7 @@ class SealedCodec:
         return head + self._encrypt(head[_NONCE], payload, key)
 
     def open(self, key: bytes, record: bytes) -> bytes:
-        """Return the payload of a record read from under ``key``; for any thread."""
+        """Return the payload of a record that lies under ``key``; for any thread."""
         which = record[:_SUB_KEY_END]
         decrypt = self._sub_keys.get(which)
         if decrypt is None:
@@ -184,9 +184,9 @@ class SealedCodec:
         return True
 
     def _find_flipped_bit(self, key: bytes, record: bytes) -> bytes | None:
-        """Return the original key of a record with one bit flipped after the head.
+        """Return the original key of a record if one bit after its head was flipped.
 
-        GCM's hash is linear; sealing the present bytes again computes their tag.
+        GCM's hash is linear; to compute the tag of the current bytes, they are sealed again.
         """
         secret = derive(self._data_key, _RECORDS + record[:_SUB_KEY_END])
         cipher, nonce = AESGCM(secret), record[_NONCE]
@@ -195,7 +195,7 @@ class SealedCodec:
         plain = bytes(one ^ other for one, other in zip(sealed, stream, strict=False))
         computed = cipher.encrypt(nonce, plain, key)[-_TAG_BYTES:]
         difference = int.from_bytes(tag) ^ int.from_bytes(computed)
-        if difference.bit_count() == 1:  # a bit of the tag itself
+        if difference.bit_count() == 1:  # the flipped bit is in the tag itself
             return key
         factor = int.from_bytes(Cipher(AES(secret), ECB()).encryptor().update(bytes(_BLOCK_BYTES)))  # noqa: S305  GCM's own
         of_key, of_sealed = (-(-len(content) // _BLOCK_BYTES) for content in (key, sealed))
@@ -212,7 +212,7 @@ class SealedCodec:
 
     def _find_decrypt(self, which: bytes) -> _Cipher:
         if len(self._sub_keys) >= _KNOWN_SUB_KEYS:
-            self._sub_keys.clear()  # a store with many openings; they are derived again
+            self._sub_keys.clear()  # the store had many openings; sub-keys are derived again
         decrypt = self._sub_keys[which] = self._cipher(which).decrypt
         return decrypt
 

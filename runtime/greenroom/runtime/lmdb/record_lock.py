@@ -1,8 +1,8 @@
 """Lock a whole file, and find the lock's holder, on Linux and macOS.
 
-If the system has locks of an open file description (`F_OFD_SETLK`), one is used: the process may open and
-close the file elsewhere without losing it. Otherwise it is `lockf`. The two exclude each other, also between
-versions of Greenroom; a process never holds both.
+If the system has locks of an open file description (`F_OFD_SETLK`), such a lock is used: the process may open
+and close the file elsewhere without losing it. Otherwise `lockf` is used. The two exclude each other, also
+between versions of Greenroom; a process never holds both.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ def lock_file(descriptor: int) -> None:
     A forked child inherits an open file's lock and must close it.
 
     Raises:
-        OSError: another holds the lock (`EACCES`, `EAGAIN`), or the file system has none.
+        OSError: another process holds the lock (`EACCES`, `EAGAIN`), or the file system has no locks.
     """
     if _OFD_SETLK is not None and not is_macos():
         try:
             fcntl.fcntl(descriptor, _OFD_SETLK, _LINUX.request(fcntl.F_WRLCK))
         except OSError as error:
-            if error.errno != errno.EINVAL:  # a kernel or a sandbox with only the older locks
+            if error.errno != errno.EINVAL:  # EINVAL: a kernel or a sandbox that has only the older locks
                 raise
         else:
             return
@@ -68,7 +68,7 @@ def lock_file(descriptor: int) -> None:
 def lock_holder(descriptor: int) -> int | None:
     """Return the id of the other process that holds a file's write lock, or None.
 
-    It is 0 for a process of another machine or container, and for the lock of an open file.
+    The id is 0 for a process of another machine or container, and for the lock of an open file.
     """
     system = _MACOS if is_macos() else _LINUX
     answer = system.layout.unpack(fcntl.fcntl(descriptor, system.get, system.request(system.read)))

@@ -13,10 +13,10 @@ from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.lmdb.environment import store_error
 
 OnDamage = Callable[[RecordDamagedError], None]
-"""Called with each damaged record in the range of a scan, which then goes on.
+"""Called with each damaged record in the range of a scan; the scan then goes on.
 
-A record with an unknown original key (`is_key_known`) is included if the key may have been in the range; the
-error then has the key under which the record lies, perhaps beside the range.
+A record whose original key is unknown (`is_key_known`) is included if this key may have been in the range.
+The error then has the key under which the record lies, perhaps outside the range.
 """
 
 
@@ -48,7 +48,7 @@ class Snapshot:
     ) -> Iterator[tuple[bytes, bytes]]:
         """Yield the rows whose keys begin with ``prefix``, in key order; see `Store.scan`.
 
-        It meets damaged records with keys that begin so, or may have begun so; see `OnDamage`.
+        It also meets damaged records whose original keys begin with ``prefix``, or may do so; see `OnDamage`.
         """
         with self._transaction.cursor(self._tables[table]) as cursor:
             if not (_seek_back if reverse else _seek)(cursor, prefix, start):
@@ -82,14 +82,14 @@ class TableView(Protocol):
         """Return the record under ``key``, or None."""
 
     def abort(self) -> None:
-        """End it."""
+        """End the view."""
 
 
 class CachedSnapshot:
     """A view of one table's committed rows, shared from the first `get` to `close`.
 
-    Opening a view costs more than a read, so many reads share one. Close it soon. ``report`` gets the damage
-    of a record before it is raised.
+    Opening a view costs more than a read, so many reads share one view. Close it soon. ``report`` gets the
+    damage of a record before it is raised.
     """
 
     __slots__ = ("_begin", "_report", "_unseal", "_view")
@@ -134,7 +134,7 @@ def _seek(cursor: lmdb.Cursor[bytes], prefix: bytes, start: bytes | None) -> boo
 
 
 def _seek_back(cursor: lmdb.Cursor[bytes], prefix: bytes, start: bytes | None) -> bool:
-    """Seek the last key with the prefix, not above ``start``."""
+    """Seek the last key that has the prefix and is not above ``start``."""
     if start is not None and start.startswith(prefix):
         found = cursor.set_range(start)
         if found and cursor.key() == start:
@@ -142,7 +142,7 @@ def _seek_back(cursor: lmdb.Cursor[bytes], prefix: bytes, start: bytes | None) -
     elif start is not None and start < prefix:
         return False
     else:
-        # The first key above all with the prefix; nothing is above a prefix of 0xff bytes only.
+        # The first key above all keys with the prefix; no key is above a prefix of 0xff bytes only.
         stem = prefix.rstrip(b"\xff")
         found = bool(stem) and cursor.set_range(stem[:-1] + bytes([stem[-1] + 1]))
     return cursor.prev() if found else cursor.last()

@@ -1,6 +1,6 @@
 """Write batches, and the rule for the space that they need.
 
-Pure: no store, no disk, no clock.
+The functions are pure: they use no store, no disk, no clock.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Changes = dict[bytes, bytes | None]
 """The changes of one table: the payload to put at a key, or None to delete it."""
 
 JournalEntry = tuple[str, int, bytes]
-"""A row to append: the journal's name, when (microseconds since 1970), and the row without its number."""
+"""A row to append: the journal's name, the time (microseconds since 1970), and the row without its number."""
 
 
 class Revocation(NamedTuple):
-    """A staged fact for the revocation log; times in microseconds since 1970 UTC, ``value`` JSON."""
+    """A fact for the revocation log; times in microseconds since 1970 UTC, ``value`` in JSON."""
 
     when: int
     until: int
@@ -35,20 +35,20 @@ class Revocation(NamedTuple):
 TABLE_COUNT: Final = 3
 PAGE: Final = min(mmap.PAGESIZE, 1 << 15)  # LMDB's choice
 RESERVE_PERCENT: Final = 5
-RESERVE_PAGES: Final = 32  # at least: a delete of one row rewrites about eight pages before it frees one
+RESERVE_PAGES: Final = 32  # at least; a delete of one row rewrites about eight pages before it frees a page
 _ROW_OVERHEAD: Final = 24  # node header, page pointer and record header, in bytes
-_ENTRY_OVERHEAD: Final = _ROW_OVERHEAD + 64  # and key and link
+_ENTRY_OVERHEAD: Final = _ROW_OVERHEAD + 64  # plus key and link
 
 
 class WriteBatch:
     """The effects of one message.
 
     Args:
-        owner: The owner (hashable): after a failure, its later batches in the group fail, too.
+        owner: The owner (hashable). After a failure, later batches of this owner in the group fail, too.
         reserve: Whether the space reserve may be used. Batches that only delete may always use it.
 
     Attributes:
-        error: Why it was not committed, set by `Store.commit`. A batch that already has one is not tried.
+        error: Why `Store.commit` did not commit it. A batch that already has an error is not tried.
     """
 
     __slots__ = ("changes", "entries", "error", "owner", "reserve", "revocations")
@@ -77,11 +77,11 @@ class WriteBatch:
             self.changes[table][key] = payload
 
     def deletes(self) -> bool:
-        """Return whether it deletes; in the reserve, deletes have priority."""
+        """Return whether the batch deletes; in the reserve, deletes have priority."""
         return any(None in changes.values() for changes in self.changes)
 
     def growth(self) -> int:
-        """Return the bytes by which it may grow the store; 0 if it only deletes."""
+        """Return by how many bytes the batch may grow the store; 0 for deletes only."""
         return growth(self.changes) + entries_growth(self.entries)
 
 
@@ -97,7 +97,7 @@ def growth(tables: Iterable[Changes]) -> int:
         for key, payload in changes.items():
             if payload is not None:
                 size = len(key) + len(payload) + _ROW_OVERHEAD
-                # Half a page or more gets its own pages; less may split a full page.
+                # A row of half a page or more gets pages of its own; a smaller row may split a full page.
                 total += 2 * size if 2 * size < PAGE else PAGE * (2 + size // PAGE)
     return total
 
@@ -123,7 +123,7 @@ class Space:
     min_free: int
 
     def refusal(self, growth: int, *, from_reserve: bool) -> StorageFullError | None:
-        """Return the refusal of ``growth`` bytes, or None; puts may use half of the reserve."""
+        """Return an error if ``growth`` bytes do not fit; puts may use half the reserve."""
         if not growth:
             return None
         share = 2 if from_reserve else 1
@@ -157,7 +157,7 @@ class Space:
 def select_fitting(
     units: Sequence[WriteBatch], space: Space, failed: dict[object, StoreError]
 ) -> list[WriteBatch]:
-    """Return the units to try; set the others' errors, and add their owners to ``failed``."""
+    """Return the units to try; set the others' errors and add their owners to ``failed``."""
     admitted = []
     planned = 0
     for unit in units:

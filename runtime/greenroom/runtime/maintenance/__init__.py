@@ -1,1 +1,1 @@
-"""What is done to a whole store: backup, scrub, repair, re-encryption."""
+"""Work on a whole store: backup, scrub, repair, re-encryption."""

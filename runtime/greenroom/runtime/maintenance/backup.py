@@ -1,7 +1,7 @@
-"""Backup, verify and restore a store, as its owner or on a folder without one.
+"""Back up, verify and restore a store, as its owner or if it has none.
 
 A child reads each copy to the end, and a file gets its final name only when it is complete and on the disk.
-All of this blocks: call it from a thread.
+All these functions block: call them from a thread.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _one_verify: Final = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class BackupInfo:
-    """A finished backup, and the names of records that are damaged in the store, too."""
+    """A finished backup; it names records that are damaged in the store, too."""
 
     path: Path
     file_bytes: int
@@ -57,10 +57,10 @@ class RestoreInfo:
     """A restored store.
 
     Attributes:
-        kept: The file that was there before; None if there was none. `restore` accepts it, too.
-        has_secret: Whether its secret is here. If not, the next start creates another one, unless you put the
-            file there before; API keys and passports made with the old one end then.
-        has_list: Whether the revocation log is here. If not, revoked keys come back.
+        kept: The previous file, which `restore` accepts, too; None if there was none.
+        has_secret: Whether the store's secret is here. If not, the next start creates a new secret, unless
+            you put the file there first. Then API keys and passports of the old secret end.
+        has_list: Whether the revocation log is here. If not, revoked keys become valid again.
         damaged: The names of records that were damaged in the backup; all others are sound.
     """
 
@@ -81,17 +81,17 @@ def backup(
 ) -> BackupInfo:
     """Write the store into a new file for `restore`, with mode 0600.
 
-    Commits go on meanwhile. The copy is compact (without deleted data) and checked, records included. Damaged
-    records are copied as they are, and named. It needs room for two copies beside the destination.
+    Commits go on during the backup. The copy is compact (without deleted data) and checked, records included.
+    Damaged records are copied unchanged, and named. There must be room for two copies beside the destination.
 
     Args:
-        source: The open store of this process, or the folder of one without an owner.
+        source: The open store of this process, or the folder of a store without an owner.
         destination: A file that does not exist, in a folder that does.
-        encryption: Has the key of an encrypted store that is not open.
+        encryption: Provides the key of an encrypted store that is not open.
         poll: Called several times a second; its exception ends the backup and is raised here.
 
     Raises:
-        StoreError: as each of its kinds says, or the destination exists; no backup was made.
+        StoreError: see its subclasses; or the destination exists. No backup was made.
     """
     destination = Path(os.path.abspath(destination))  # noqa: PTH100 - resolve() would follow a link
     if os.path.lexists(destination):
@@ -122,12 +122,12 @@ def verify(
 ) -> VerifyReport:
     """Check the structure and every record of a store.
 
-    An open store is copied first, because a file during writes looks damaged; the folder must have room for
-    the copy. The arguments are those of `backup`.
+    An open store is copied first, because a file looks damaged while it is written; the folder must have room
+    for the copy. The arguments are the same as for `backup`.
 
     Raises:
-        StoreDamagedError: with the damage, up to 50 damaged records, and the remedy.
-        StoreError: as each of its kinds says.
+        StoreDamagedError: it names the damage, up to 50 damaged records, and the remedy.
+        StoreError: see its subclasses.
     """
     folder = _folder_of(source)
     since = 0
@@ -159,13 +159,13 @@ def restore(
     Args:
         source: A file that `backup` made.
         folder: The folder of the store, created if missing.
-        encryption: Has the key of an encrypted backup.
-        secrets: The folder of the store's secret and of its journals' checkpoints, which then record the
-            restore.
+        encryption: Provides the key of an encrypted backup.
+        secrets: The folder of the store's secret and of the journals' checkpoints; the restore is recorded
+            there.
 
     Raises:
-        StoreDamagedError: more than the backup's records is damaged; nothing was changed.
-        StoreError: as each of its kinds says.
+        StoreDamagedError: not only records of the backup are damaged; nothing was changed.
+        StoreError: see its subclasses.
     """
     if not source.is_file():
         raise StoreError(f"there is no backup file {source}")
@@ -223,9 +223,9 @@ def _unlock(source: Store | Path, encryption: Encryption | None) -> bytes | None
 def _sound_source(
     source: Store | Path, place: Path, damaged: list[DamagedRecord]
 ) -> Iterator[tuple[Path, str]]:
-    """Yield a file that is not written meanwhile, and its name in sentences.
+    """Yield a file that nothing writes to in the block, and its name for sentences.
 
-    Of an open store that is a raw copy in ``place``, of any other store the file itself.
+    For an open store this is a raw copy in ``place``; for any other store it is the file itself.
     """
     if isinstance(source, Store):
         with temporary(place, of=source.folder) as (copy, descriptor):
@@ -237,17 +237,17 @@ def _sound_source(
             remove_left_over(owner.folder)
             owner.is_unchanged()
             yield data, os.fspath(data)
-            if not owner.has_changed and not owner.doubtful:  # else the next start must find it so, too
+            if not owner.has_changed and not owner.doubtful:  # else the next start must notice this, too
                 owner.mark_clean(is_damaged=bool(damaged))
 
 
 def publish(part: Path, destination: Path) -> None:
-    """Give the file its final name without replacing another."""
+    """Give the file its final name without replacing another file."""
     try:
         destination.hardlink_to(part)
     except FileExistsError:
         raise StoreError(f"{destination} exists and is not overwritten; name a new file") from None
-    except OSError:  # a file system without hard links, such as that of a USB stick
+    except OSError:  # a file system without hard links, as on a USB stick
         part.rename(destination)
     sync_folder(destination.parent)
 

@@ -33,9 +33,9 @@ class Gap(NamedTuple):
 
     Attributes:
         start: The first key that may be missing.
-        end: The first that is not; None for the end of the table.
-        why: The damage.
-        keys: The keys of the damaged records as read, perhaps wrong. None for a page.
+        end: The first key after the range; None for the end of the table.
+        why: The cause: what is damaged.
+        keys: The keys of the damaged records as read, perhaps wrong. None if a page is damaged.
     """
 
     start: bytes
@@ -94,7 +94,7 @@ class DamagedStore:
             self.gaps.append(found)
 
     def salvage(self, table: int) -> Iterator[Sound | Gap]:
-        """Yield the sound rows of a table, and the gaps between, in order."""
+        """Yield the sound rows of a table and the gaps between them, in order."""
         tree = self._trees[table]
         if tree.rows or tree.depth:
             yield from self._salvage_below(tree, tree.root, tree.depth, b"", None)
@@ -120,7 +120,7 @@ class DamagedStore:
     def _salvage_orphans(
         self, tree: Tree, lower: bytes, upper: bytes | None, why: str
     ) -> Iterator[Sound | Gap]:
-        """Yield the sound rows of a lost branch; a possibly lost leaf is a gap."""
+        """Yield a lost branch's sound rows, and gaps where a leaf may be lost."""
         leaves, is_whole = self._orphans.below(tree, lower, upper)
         for leaf, after in zip_longest(leaves, leaves[1:]):
             first, last = leaf.keys[0], leaf.keys[-1] + b"\0"
@@ -133,7 +133,7 @@ class DamagedStore:
             yield Gap(lower, upper, why)
 
     def _salvage_rows(self, page: Page, lower: bytes, upper: bytes | None) -> Iterator[Sound | Gap]:
-        """Yield a leaf's rows; a damaged one may have any key between its sound neighbours."""
+        """Yield a leaf's rows; a damaged row may have any key between its sound neighbours."""
         after = lower
         why = ""
         lost: list[bytes] = []
@@ -166,7 +166,7 @@ class DamagedStore:
 
     @property
     def lacks_rows(self) -> bool:
-        """Whether rows of shared indexes may be missing, and not only the runtime's own."""
+        """Whether rows of shared indexes may be missing, besides the runtime's own rows."""
         return any(gap.start < _OWN or gap.end is None or gap.end > _AFTER_OWN for gap in self.gaps[INDEXES])
 
     def gaps_of(self, prefix: bytes) -> list[Gap]:

@@ -2,12 +2,12 @@
 
 LMDB does not clear the pages of deleted data, and a deleted key may still separate two pages of its tree,
 even in a compact copy. So the remaining rows are written one by one into a new file, which replaces the old
-one. Before that, rows of a journal are redacted (`JournalKeys.redact`), which needs the store's secret. Also
-deleted are records that the runtime keeps without knowing the person: replies to idempotent requests, and
-dead letters.
+one. Before that, rows of a journal are redacted (`JournalKeys.redact`), which needs the store's secret. Some
+records do not show which person they concern: replies to idempotent requests, and dead letters. These are
+deleted, too.
 
 Each step can be repeated: after an interruption the next call does the rest. All of this blocks, and holds
-the owner's lock meanwhile.
+the owner's lock until the end.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _BATCH: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ExpungeInfo:
-    """A store with a file without deleted data.
+    """A store whose file no longer contains deleted data.
 
     Attributes:
         before: The bytes of its file before.
@@ -84,19 +84,19 @@ def expunge(
 
     Args:
         folder: The folder of the store.
-        encryption: Has the key of an encrypted store.
+        encryption: Provides the key of an encrypted store.
         secrets: The folders in which the store's secret may be.
         journal: The journal's name.
         index: A shared index with rows of the same type, which are deleted instead of redacted.
-        of: The type of both.
-        about: The actor with records about what to redact; they are deleted afterwards.
+        of: The type of the journal's and the index's rows.
+        about: The actor whose records say what to redact; these records are deleted afterwards.
         says: The type of those records.
         redact: Returns the redacted row; None to keep it as it is.
         options: Limits of the store.
 
     Raises:
         StorageFullError: there is no room for the new file; the next call continues.
-        StoreError: as each of its kinds says.
+        StoreError: see its subclasses.
     """
     limits = options if options is not None else RuntimeOptions()
     with own_store(folder, encryption) as (owner, check):
@@ -163,7 +163,7 @@ def _records(store: Store, address: Address, of: type[P]) -> Iterator[tuple[byte
 
 
 def _rewrite(owner: FolderLock, unlock: bytes | None) -> None:
-    """Replace the store's file by a checked one with the same rows, in one step."""
+    """Replace the store's file by a checked file with the same rows, in one step."""
     data = owner.folder / DATA_FILE
     what = f"{data} cannot be rewritten"
     with translate_errors(what), temporary(owner.folder) as (new, _):
@@ -178,7 +178,7 @@ def _rewrite(owner: FolderLock, unlock: bytes | None) -> None:
 
 
 def _copy_rows(data: Path, new: Path) -> None:
-    """Copy all rows of a store's file into an empty one."""
+    """Copy all rows of a store's file into an empty file."""
     with (
         lmdb.open(os.fspath(data), subdir=False, readonly=True, lock=False, max_dbs=len(TABLES)) as old,
         lmdb.open(

@@ -1,15 +1,15 @@
 """Orphaned pages: leaves below lost branches, and tables without their table of tables.
 
-A leaf has its rows, but does not reveal whether it is still in use: a free page may hold an older version, or
-removed rows. LMDB's list of free pages decides that. Each page of a file is free or reached from the newest
-head; one that is neither lay below a lost branch:
+A leaf contains its rows, but does not reveal whether it is still in use: a free page may hold an older
+version, or removed rows. LMDB's list of free pages decides that. Each page of a file is free or reached from
+the newest head. A page that is neither lay below a lost branch:
 
 1. If the list of free pages is damaged, or contains a reached page, no leaf is accepted.
-2. A record of several pages may contain anything, even a copy of a page. So its pages are skipped, and after
-   an unreadable page the next ones are not trusted.
+2. A record of several pages may contain any bytes, even a copy of a page. So its pages are skipped, and pages
+   after an unreadable page are not trusted.
 3. A leaf with keys that fit two tables is not accepted.
-4. If there are as many leaves as the table has, nothing is missing; otherwise rows may be missing between any
-   two.
+4. If the number of leaves is the table's number, nothing is missing. Otherwise rows may be missing between
+   any two leaves.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Lost(NamedTuple):
 class Orphans:
     """Find the leaves of lost branches, at the first use.
 
-    The trees are the tables and LMDB's own table of tables; ``reached`` are other pages in use.
+    ``trees`` are the tables and LMDB's own table of tables; ``reached`` are other pages in use.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Orphans:
         return leaves, bool(leaves) and count == tree.leaves
 
     def find_unreached(self) -> Iterator[tuple[int, Page | None]]:
-        """Yield unreached pages in use, without those of records; None for an untrusted one.
+        """Yield unreached pages in use, but no pages of records; None for an untrusted page.
 
         Raises:
             StoreDamagedError: the list of free pages is damaged.
@@ -100,7 +100,7 @@ class Orphans:
             number += size
 
     def _read_page(self, number: int) -> Page | int | None:
-        """Return a page, the size in pages of a record there, or None."""
+        """Return the page; for a record its number of pages; None if unreadable."""
         try:
             return self._prover.overflow_pages(number) or self._prover.page(number)
         except StoreDamagedError:
@@ -156,17 +156,17 @@ class Orphans:
 
 
 def recover_tables(prover: Prover, head: Head) -> tuple[Tree, list[Tree]]:
-    """Return the table of tables of the commit before, and the present tables.
+    """Return the table of tables of the previous commit, and the current tables.
 
-    The lost table of tables is one page, which each commit writes anew. That of the commit before is intact:
-    LMDB does not overwrite what its two heads lead to. So the store's identity is read there. The present
-    tables are those pages in use to which no branch leads; rows that existed one commit before identify them.
+    The lost table of tables is one page; each commit writes a new one. The previous commit's page is intact:
+    LMDB does not overwrite pages that its two heads lead to. So the store's identity is read there. Current
+    tables are the pages in use that no branch leads to; rows from the previous commit identify them.
 
     Everything must fit. An unreadable page in use without a branch to it could be a root, or the beginning of
     a record that looks like pages. Two tables that cannot be distinguished are not accepted.
 
     Raises:
-        StoreDamagedError: they cannot be identified.
+        StoreDamagedError: the tables cannot be identified.
     """
     older = min(prover.heads())
     if head.depth != 1 or older.transaction + 1 != head.transaction:
@@ -195,7 +195,7 @@ def _children(page: Page) -> list[int]:
 
 
 def _leaves(pages: Mapping[int, Page | None], number: int) -> list[Page | None]:
-    """Return the leaves below a page; None for one that cannot be read."""
+    """Return the leaves below a page; None for a leaf that cannot be read."""
     page = pages.get(number)
     if page is None or page.is_leaf:
         return [page]
@@ -211,7 +211,7 @@ def _tree(prover: Prover, pages: Mapping[int, Page | None], root: int) -> Tree:
 
 
 def _place(prover: Prover, pages: Mapping[int, Page | None], tree: Tree, before: Sequence[Tree]) -> int:
-    """Return the number of the table that had these rows one commit before."""
+    """Return the number of the table that had these rows in the previous commit."""
     places = set()
     for leaf in _leaves(pages, tree.root):
         for key in () if leaf is None else leaf.keys:

@@ -1,10 +1,10 @@
 """Encrypt a store, change its key, or give it another secret.
 
 A store in the clear is rewritten into a new file, which replaces the old one when it is complete, on the disk
-and checked. An interrupted rewrite continues, if the store has not changed since; the new file is never in
-the clear. The old file is unlinked; its blocks on the disk, and older copies, are not erased.
+and checked. The next call continues an interrupted rewrite if the store has not changed; the new file is
+never in the clear. The old file is unlinked; its blocks on the disk, and older copies, are not erased.
 
-All of this blocks, and holds the owner's lock meanwhile.
+All of this blocks, and holds the owner's lock until the end.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ _BATCH_BYTES: Final = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class EncryptInfo:
-    """An encrypted store, and older stores beside it, still in the clear.
+    """An encrypted store, and older stores beside it that are still in the clear.
 
-    ``tables`` is empty if it was encrypted before.
+    ``tables`` is empty if the store was encrypted before.
     """
 
     folder: Path
@@ -79,16 +79,16 @@ def encrypt(
     indexes: Iterable[keys.Index],
     options: RuntimeOptions | None = None,
 ) -> EncryptInfo:
-    """Encrypt a store in the clear by rewriting it; an encrypted one stays.
+    """Encrypt a store in the clear by rewriting it; leave an encrypted store unchanged.
 
-    It also removes copies in the clear that killed commands left beside it. The folder must have room for a
-    second file of the store's size. The actor classes and indexes declare the names in keys, so all with
-    records or rows in the store must be given.
+    This also removes copies in the clear that killed commands left beside the store. The folder must have
+    room for a second file of the store's size. The actor classes and indexes declare the names in keys, so
+    pass all that have records or rows in the store.
 
     Raises:
         ConfigurationError: the store has an unknown actor or index; nothing was changed.
         StorageFullError: there is no room for the new file; the next call continues.
-        StoreError: as each of its kinds says.
+        StoreError: see its subclasses.
     """
     limits = options if options is not None else RuntimeOptions()
     names = _Names(
@@ -116,10 +116,10 @@ def encrypt(
 def rekey(folder: Path, encryption: Encryption, new: Encryption) -> Path:
     """Wrap the data key of an encrypted store with another key, without rewriting records.
 
-    The file is read once, to overwrite the old wrapped key. Older backups still need the old key.
+    The file is read once, to find and overwrite the old wrapped key. Older backups still need the old key.
 
     Raises:
-        StoreError: as each of its kinds says.
+        StoreError: see its subclasses.
     """
     with own_store(folder, encryption) as (owner, check):
         with closing(Store(owner.folder, encryption=encryption)) as store:
@@ -186,9 +186,9 @@ def _resume_or_begin(
     """Return the new store and its progress; resume if the old store has not changed."""
     if place.exists():
         try:
-            inspect_file(place / DATA_FILE)  # the system may have crashed meanwhile
+            inspect_file(place / DATA_FILE)  # the system may have crashed since
             new = _open(place, Encryption(encryption.key), limits)
-        except StoreError:  # useless: with another key, damaged, or not begun
+        except StoreError:  # the file is useless: it has another key, is damaged, or was not begun
             pass
         else:
             payload = new.get(META, _PROGRESS) if new.blinder is not None else None
@@ -220,7 +220,7 @@ def _batches(old: Store, table: int, after: bytes) -> Iterator[tuple[list[tuple[
 
 
 def _exchange(owner: FolderLock, place: Path, encryption: Encryption) -> tuple[TableReport, ...]:
-    """Check the new file to the end, then replace the old one in one step."""
+    """Check the new file to the end, then replace the old file in one step."""
     new = place / DATA_FILE
     tables = inspect_file(new, name="the rewritten store", records=True, unlock=encryption.key())
     sync_file(new)
@@ -232,7 +232,7 @@ def _exchange(owner: FolderLock, place: Path, encryption: Encryption) -> tuple[T
 
 
 class _Names:
-    """Convert rows of a store in the clear to those of an encrypted one."""
+    """Convert rows of a store in the clear to rows of an encrypted store."""
 
     def __init__(self, kinds: Mapping[str, Names], indexes: Mapping[str, keys.Index]) -> None:
         self._kinds = kinds
@@ -290,11 +290,11 @@ def _timer(blinder: KeyBlinder, row: bytes) -> bytes:
 def renew_secret(folder: Path, secrets: Path, *, max_size: int) -> Secret:
     """Create a new secret for a stopped store; keep the old one under its mark.
 
-    Signatures of the old secret are no longer valid: API keys and passports end, and the audit log up to now
-    can only be checked with the old secret.
+    Signatures by the old secret become invalid: API keys and passports end, and the audit log up to now can
+    only be checked with the old secret.
 
     Raises:
-        StoreError: as each of its kinds says.
+        StoreError: see its subclasses.
     """
     with FolderLock(folder, create=False) as owner:
         check = check_store(owner)

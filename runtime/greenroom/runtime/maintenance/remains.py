@@ -1,4 +1,4 @@
-"""The remains of an actor that may lack records, and rules to keep some.
+"""The remains of an actor that may lack records, and rules to keep some records.
 
 A repair does not know which records belong together, or which one marks another as deleted. So a kind of
 actor has a `RepairRule`, a pure function of the sound records. It may keep an entry only if no missing record
@@ -24,7 +24,7 @@ _NO_END: Final = b"\xff" * 512
 
 
 class Remains:
-    """The sound records of an actor that may lack some."""
+    """The sound records of an actor that may lack other records."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Remains:
     def may_lack(self, first: bytes, last: bytes | None = None) -> bool:
         """Return whether a record may be missing between two keys, inclusive, or at a prefix."""
         low = self._own + self._hide(first)
-        place = bisect_right(self._ends, low)  # the first gap that does not end before
+        place = bisect_right(self._ends, low)  # the first gap that does not end before ``low``
         if place == len(self._gaps):
             return False
         start = self._gaps[place].start
@@ -53,9 +53,9 @@ class Remains:
         return start <= self._own + self._hide(last)
 
     def unread(self, prefix: bytes = b"") -> bool:
-        """Return whether a page, or a record that reads so, is unreadable for a prefix.
+        """Return whether a damaged page may have keys with ``prefix``, or a damaged key has it.
 
-        A damaged key may read as another, so use this only to name missing entries, not for decisions.
+        A damaged key may read as another key, so use this only to name missing entries, not for decisions.
         """
         return any(not gap.keys and gap.touches(self._own + prefix) for gap in self._gaps) or any(
             key.startswith(prefix) for key in self.damaged()
@@ -67,10 +67,10 @@ class Remains:
 
 
 class KeptRecords(NamedTuple):
-    """The kept records of an actor; without any it is set aside.
+    """The kept records of an actor; if none are kept, the actor is set aside.
 
-    ``undone`` has fields of the JSON of stored replies to idempotent requests with effects that are not kept.
-    Such a request is carried out again when it is repeated.
+    ``undone`` describes stored replies to idempotent requests whose effects are not kept, by fields of their
+    JSON. If such a request is repeated, it is carried out again.
     """
 
     records: Mapping[bytes, bytes]
@@ -79,7 +79,7 @@ class KeptRecords(NamedTuple):
 
 
 class UndoneAnswers:
-    """The stored replies to idempotent requests with effects that a repair does not keep."""
+    """The stored replies to idempotent requests whose effects a repair does not keep."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, ...], set[tuple[bytes, ...]]] = {}
@@ -91,7 +91,7 @@ class UndoneAnswers:
             self._known.setdefault(tuple(fields), set()).add(_values(fields, fields))
 
     def takes(self, key: bytes, read: Callable[[], bytes]) -> bool:
-        """Return whether a row is such a reply, or its time; times follow replies."""
+        """Return whether a row is such a reply, or its time; times come after replies."""
         if key.startswith(_TIMES):
             return key[-keys.TAG_BYTES :] in self._taken
         is_one = key.startswith(keys.ANSWERS) and self._has(read())
@@ -125,5 +125,5 @@ class RepairRule(NamedTuple):
     indexes: Collection[str] = ()
 
     def hide(self, blinder: KeyBlinder | None, own: bytes, key: bytes) -> bytes:
-        """Return the store's form of an own key with the prefix ``own``."""
+        """Return the stored form of an actor's own key; ``own`` is the actor's prefix."""
         return key if blinder is None else blinder.blind(own, key, self.names)

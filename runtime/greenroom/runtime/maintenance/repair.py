@@ -1,16 +1,16 @@
 """Repair: save the sound part of a damaged store, and list exactly what is missing.
 
 The file is read without LMDB, which a damaged page can crash: each page and record must be proven (see
-`DamagedStore`). One that is not makes a *gap*. Repair fails closed:
+`DamagedStore`). An unproven one makes a *gap*. Repair fails closed:
 
 1. An actor that a gap may affect is set aside whole: the new store has none of its records, and none of its
-   rows in shared indexes. A part of it could contradict the whole, such as show what was forgotten, or what
-   is private.
+   rows in shared indexes. A part of it could contradict the whole, for example show what was forgotten or is
+   private.
 2. For kinds with a rule (see `remains`), the rule keeps sound entries one by one.
-3. Some actors are *mended*: they get other records, such as all keys, revoked.
+3. Some actors are *mended*: they get other records instead, such as all keys in revoked form.
 4. Revocations are replayed to the new store's actors when it is opened (see `journal.revocations`).
-5. The stored reply to an idempotent request is removed if its effect is left out, so that a repeat carries it
-   out again. All others stay, so that nothing is done twice.
+5. The stored reply to an idempotent request is removed if the request's effect is left out, so that a repeat
+   carries it out again. All other replies stay, so that nothing is done twice.
 6. If rows of shared indexes are missing, whole and partly kept actors get `Restate`: these tells wait in the
    new store until it is opened.
 
@@ -64,11 +64,11 @@ Mend = Callable[[Mapping[bytes, bytes]], Mapping[bytes, bytes]]
 
 
 class Restate(Message[None], frozen=True):
-    """Rewrite the actor's rows in shared indexes, because a repair may have lost some."""
+    """Rewrite the actor's rows in shared indexes, because a repair may have lost some rows."""
 
 
 class Losses(NamedTuple):
-    """The losses of a repair: numbers of rows, their ranges, actors, and entries."""
+    """The losses of a repair: how many rows, their ranges, actors, and entries."""
 
     missing_rows: int
     ranges: int
@@ -91,11 +91,11 @@ class RepairInfo:
     Attributes:
         missing_rows: The number of rows that cannot be read.
         ranges: The ranges of these rows.
-        set_aside: The actors, as ``kind/key``, that may lack records and are not in the new file. A hidden
-            key of an encrypted store is named by its digits.
-        mended: The actors with other records instead, such as keys that are all revoked.
+        set_aside: The actors, as ``kind/key``, that may lack records and are not in the new file. In an
+            encrypted store, digits stand for a hidden key.
+        mended: The actors that got other records instead, such as keys that are all revoked.
         restating: The number of actors that rewrite their rows in shared indexes when the new file is opened.
-        left_out: The missing entries of actors in the new file, as ``kind/key/name``.
+        left_out: Entries that are missing from actors in the new file, as ``kind/key/name``.
     """
 
     path: Path
@@ -126,15 +126,15 @@ def repair(
     Args:
         folder: The folder of the store.
         destination: A file that does not exist, in a folder that does.
-        encryption: Has the key of an encrypted store.
-        mends: Replacements of the records of actors that may lack some, instead of setting them aside.
-        rules: By kind of actor, what to keep of actors that may lack records. These kinds handle `Restate`.
+        encryption: Provides the key of an encrypted store.
+        mends: Replaces records of these actors if they may lack some, instead of setting the actors aside.
+        rules: By kind, what to keep of actors that may lack records. These kinds handle `Restate`.
         restating: The kinds of actors that handle `Restate`.
-        tell: The message of the new store about the repair.
+        tell: Makes the message that reports the repair in the new store.
 
     Raises:
         StoreDamagedError: nothing can be saved, because the tables cannot be identified.
-        StoreError: as each of its kinds says, or the destination exists.
+        StoreError: see its subclasses; or the destination exists.
     """
     destination = destination.absolute()
     if os.path.lexists(destination):
@@ -144,7 +144,7 @@ def repair(
         what = f"what is sound of {data} cannot be written to {destination}"
         try:
             with suppress(StoreDamagedError):
-                owner.is_unchanged()  # if it is not, the lock records that
+                owner.is_unchanged()  # if the file was changed, the lock records that
             remove_left_over(owner.folder)
             with (
                 closing(Prover(data, None)) as prover,
@@ -221,7 +221,7 @@ class _Saved:
                 for key, record in named:
                     if record is not None:
                         transaction.put(key, record)
-            # Without this key all revocations are replayed.
+            # This key is left out, so that all revocations are replayed.
             meta = ((key, record) for key, record in self._damaged.sound(META) if key != META_KEY)
             tables = (self._records(), chain(self._rows(), self._tells()), meta)
             for name, rows in zip(TABLES, tables, strict=True):
@@ -248,7 +248,7 @@ class _Saved:
                     yield self._seal(prefix + keys.OWN, own, own, payload)
 
     def _decode_own(self, prefix: bytes, sound: Iterable[Sound]) -> dict[bytes, bytes]:
-        """Return an actor's own records, decoded, by their own keys."""
+        """Return an actor's own records, decoded, by their keys within the actor."""
         own, is_hidden = prefix + keys.OWN, self._damaged.blinder is not None
         found = {}
         for key, record in sound:
@@ -260,13 +260,13 @@ class _Saved:
         return found
 
     def _seal(self, own: bytes, key: bytes, hidden: bytes, payload: bytes) -> tuple[bytes, bytes]:
-        """Return the store's key and record for an own record; ``hidden`` is its blinded key."""
+        """Return the stored key and record of an actor's record; ``hidden`` is its blinded key."""
         if self._damaged.blinder is not None:
             payload = with_plain_key(key, hidden, payload)
         return own + hidden, self._damaged.codec.seal(own + hidden, payload)
 
     def _keep_by_rule(self, prefix: bytes, sound: Iterable[Sound]) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the records that a rule keeps of an incomplete actor, or set it aside."""
+        """Yield the records that a rule keeps of an incomplete actor; otherwise set it aside."""
         kind, _, rest = prefix.partition(b"\0")
         rule, address = self._rules.get(kind.decode()), self._address_at(prefix)
         kept = None
@@ -288,7 +288,7 @@ class _Saved:
             yield self._seal(own, key, hide(key), payload)
 
     def _address_at(self, prefix: bytes) -> Address | None:
-        """Return the address of the actor with this prefix, from its rows if hidden."""
+        """Return the address of the actor with this prefix; its rows reveal a hidden one."""
         if self._damaged.blinder is None:
             kind, _, rest = prefix.partition(b"\0")
             return Address(kind.decode(), rest[:-1].decode())
@@ -322,7 +322,7 @@ class _Saved:
                 self.set_aside.add(str(address))
 
     def _note_whole(self, prefix: bytes) -> None:
-        """Record an actor that lacks nothing; only its rows reveal a hidden key."""
+        """Record an actor that lacks nothing; if hidden, only its rows reveal its key."""
         kind = prefix[: prefix.index(0)].decode()
         if self._damaged.blinder is None and kind in self._kinds:
             address = self._address_at(prefix)
@@ -354,7 +354,7 @@ class _Saved:
         return found
 
     def _address_in(self, key: bytes, record: bytes) -> Address | None:
-        """Return the actor that owns a row, or receives it; None without one."""
+        """Return the actor that owns or receives a row; None if there is no actor."""
         payload = self._damaged.codec.open(key, record)
         kind: Any = None
         if not key.startswith(b"!"):

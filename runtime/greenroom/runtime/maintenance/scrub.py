@@ -1,15 +1,15 @@
-"""The scrub: check the whole of an open store while it is served.
+"""The scrub: check a whole open store while it is served.
 
-A check of a large store before its opening would keep clients waiting, at each takeover, too. So a store
-stays *unchecked* until a child process has read a copy to the end, the structure and every record. Damaged
-records are recorded, and the rest is served: see `store.record_damage`. A damaged structure ends the runtime.
-Disks decay, so the scrub repeats each day.
+To check a large store before opening it would make clients wait, also at each takeover. So a store stays
+*unchecked* until a child process has read a whole copy: the structure and every record. Damaged records are
+recorded, and the rest is served: see `store.record_damage`. A damaged structure ends the runtime. Disks
+decay, so the scrub is repeated each day.
 
 1. Only the owner of the folder scrubs: it alone has a `Runtime`.
-2. The copy needs as much room in the folder as the store's file, beside `min_free`. Without it the log
-   reports that, and the scrub retries an hour later.
-3. The copy is written at `COPY_RATE`, so that commits have the disk for most of the time. Meanwhile freed
-   pages are not reused, so the file may grow by what is written.
+2. The copy needs as much room in the folder as the store's file, beside `min_free`. Without this room, the
+   log reports that, and the scrub retries an hour later.
+3. The copy is written at `COPY_RATE`, so that commits have the disk for most of the time. During the copy
+   freed pages are not reused, so the file may grow by the bytes that are written.
 4. The child that reads it has the lowest priority.
 """
 
@@ -39,13 +39,13 @@ FIRST_SECONDS: Final = 10.0
 AGAIN_SECONDS: Final = 86_400.0
 RETRY_SECONDS: Final = 3_600.0
 COPY_RATE: Final = 64 << 20
-"""Bytes a second."""
+"""The speed of the copy, in bytes a second."""
 _PIECE: Final = 1 << 20
 LOWEST_PRIORITY: Final = 19
 
 
 async def scrub(store: Store) -> None:
-    """Check the store once a day, for ever; raise damage of more than its records."""
+    """Check the store once a day, forever; raise damage beyond single records."""
     await trio.sleep(AGAIN_SECONDS if store.is_checked else FIRST_SECONDS)
     while True:
         since = store.damage.step

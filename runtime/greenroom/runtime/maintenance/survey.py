@@ -1,8 +1,8 @@
 """Read a stopped store without running its actors.
 
 A `Survey` needs neither LMDB nor the lock, and changes nothing. Each page on the way is proven (see
-`store.page_proofs`), so a damaged file is an error and crashes no process. A process that acquires the folder
-meanwhile may overwrite what is read: retry after an error.
+`store.page_proofs`), so a damaged file causes an error, not a crash. A process that acquires the folder
+during the survey may overwrite what is read: retry after an error.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _PLAIN: Final = re.compile(r"[0-9a-f]*")
 
 
 class Head(NamedTuple):
-    """The unsealed facts of a store."""
+    """The facts about a store that are readable without its key."""
 
     format: int
     identity: Identity
@@ -52,7 +52,7 @@ class Head(NamedTuple):
 
 
 class Survey:
-    """A stopped store that is read, if it is sound and not too new."""
+    """A reader of a stopped store that is sound and not too new."""
 
     def __init__(self, prover: Prover, path: Path) -> None:
         self._prover = prover
@@ -63,7 +63,7 @@ class Survey:
         identity = Identity(
             *((names.get(key) or b"").decode(errors="replace") for key in (STORE_KEY, SECRET_KEY))
         )
-        if not all(_PLAIN.fullmatch(word) for word in identity):  # they are parts of file names
+        if not all(_PLAIN.fullmatch(word) for word in identity):  # the words become parts of file names
             raise StoreDamagedError(f"what {path} says of its id or of its secret is damaged; {REMEDY}")
         self.head = Head(version, identity, self._seal is not None, sum(tree.rows for tree in prover.trees()))
 
@@ -87,7 +87,7 @@ class Survey:
                 yield place, keys.decode(record.value, of)
 
     def journal_head(self, journal: str, codec: RecordCodec) -> ChainPosition:
-        """Return the end of a journal by its head, without checking the signature."""
+        """Return the end of a journal according to its head, without checking the signature."""
         with closing(Prover(self._path, codec)) as prover:
             payload = ProvenSnapshot(prover).get(META, head_key(journal))
         return ChainPosition() if payload is None else keys.decode(payload, ChainPosition)
@@ -139,11 +139,11 @@ def stopped_store(
 ) -> Iterator[StoppedStore]:
     """Open a stopped store while the block runs.
 
-    Blocks; after an unclean end also for the check of the structure.
+    This blocks; after an unclean end it also waits for the check of the structure.
 
     Raises:
         StoreOwnedError: a process owns the folder; use its `Runtime.statistics`.
-        StoreError: as each of its kinds says.
+        StoreError: see its subclasses.
     """
     options = options if options is not None else RuntimeOptions()
     with FolderLock(folder, create=False) as owner:
@@ -164,6 +164,6 @@ def stopped_store(
 def stopped_statistics(
     folder: Path, options: RuntimeOptions | None = None, *, encryption: Encryption | None = None
 ) -> StoreStatistics:
-    """Return the statistics of a stopped store; as `stopped_store`."""
+    """Return the statistics of a stopped store; see `stopped_store`."""
     with stopped_store(folder, options, encryption=encryption) as store:
         return store.statistics()

@@ -1,11 +1,11 @@
-"""Temporary files for copies of a store, and removal of left-over ones.
+"""Temporary files for copies of a store, and the removal of left-over copies.
 
-1. Such a file is named `.greenroom.` and 16 digits; the second half derives from the first. It is locked as
-   long as its process lives.
-2. Unlocked ones are removed by the next copy in the same folder, and by the next owner of the folder.
-3. A file with such a name by chance, a link, a folder, or a file of another user stays.
-4. A copy outside of the store's folder has a *note* in that folder, a link to it. So the next owner can
-   remove or name it.
+1. Such a file is named `.greenroom.` and 16 digits; the second half of them derives from the first. Its
+   process locks it until the process ends.
+2. The next copy in the same folder, and the next owner of the folder, remove unlocked files.
+3. A file that has such a name by chance, a link, a folder, or a file of another user stays.
+4. For a copy outside of the store's folder, there is a *note* in that folder: a link to the copy. So the next
+   owner can remove or name the copy.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from typing import Final
 from greenroom.runtime.lmdb.files import DATA_FILE, FILE_MODE, LMDB_LOCK_FILE
 
 NEW_STORE: Final = "encrypting"
-"""The folder within the store's own in which the new file of `encrypt` grows."""
+"""The subfolder of the store's folder in which the new file of `encrypt` grows."""
 _OLDER_NAMES: Final = tuple(DATA_FILE + end for end in (".verifying", ".restoring", ".scrubbing", ".new"))
-"""The names of such files in the store's folder up to 0.1.0."""
+"""The names that version 0.1.0 and older gave to such files in the store's folder."""
 _NAME: Final = re.compile(r"\.greenroom\.([0-9a-f]{8})([0-9a-f]{8})(?:\.at-(\d+))?")
 _LOOKING: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MAKING: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -34,10 +34,10 @@ _MAKING: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEX
 
 @contextmanager
 def temporary(folder: Path, *, of: Path | None = None) -> Iterator[tuple[Path, int]]:
-    """Create an empty file for a copy, removed at the end unless it was renamed.
+    """Create an empty file for a copy; remove it at the end unless renamed.
 
-    The descriptor, for writes, holds its lock. Files left by killed processes are removed first. ``of`` is
-    the folder of the copied store, if it differs.
+    The descriptor is for writes and holds the file's lock. Files left by killed processes are removed first.
+    ``of`` is the folder of the copied store, if it differs.
     """
     _remove_dead(folder)
     with ExitStack() as stack:
@@ -52,7 +52,7 @@ def temporary(folder: Path, *, of: Path | None = None) -> Iterator[tuple[Path, i
             os.fchmod(descriptor, FILE_MODE)
             if _lock(descriptor, path) is not False:
                 break
-            stack.close()  # another process has just claimed it as a dead one
+            stack.close()  # another process took the file for a left-over and has just claimed it
         yield path, descriptor
 
 
@@ -61,7 +61,7 @@ def _proof(salt: str) -> str:
 
 
 def _leave_note(path: Path, store: Path) -> Path:
-    """Link from a store's folder to a copy in another one, if possible."""
+    """Link from a store's folder to a copy in another folder, if possible."""
     note = store / f"{path.name}.at-{path.parent.stat().st_ino}"
     with suppress(OSError):
         if not path.parent.samefile(store):
@@ -70,7 +70,7 @@ def _leave_note(path: Path, store: Path) -> Path:
 
 
 def _lock(descriptor: int, path: Path) -> bool | None:
-    """Lock an open file; False if another process holds it, None without locks."""
+    """Lock an open file; False if another process holds the lock, None if unsupported."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return os.path.samestat(os.fstat(descriptor), path.lstat())
@@ -86,8 +86,8 @@ def _lock(descriptor: int, path: Path) -> bool | None:
 def remove_left_over(folder: Path, *, older: bool = False) -> None:
     """Remove the copies of a store that killed processes left; the caller owns the folder.
 
-    With ``older`` also those under the names of earlier versions, which are not unique, and an unfinished
-    encryption.
+    With ``older``, also remove an unfinished encryption, and copies under the names of earlier versions,
+    which are not unique.
     """
     _remove_dead(folder)
     for note, copy in _notes(folder):
@@ -112,10 +112,10 @@ def remove_unfinished_encryption(folder: Path) -> None:
 
 
 def left_over(folder: Path) -> list[Path]:
-    """Return the copies of a store that killed processes left, as known in its folder.
+    """Return the copies of a store that killed processes left and its folder shows.
 
-    Nothing changes. Copies in use are not included; one in an unreachable folder, such as on a removed disk,
-    is.
+    Nothing changes. Copies in use are not included. A copy in an unreachable folder, such as on a removed
+    disk, is included.
     """
     names = (folder / name for name in (*_OLDER_NAMES, NEW_STORE))
     found = [path for path in names if os.path.lexists(path)]
@@ -130,7 +130,7 @@ def _remove_dead(folder: Path) -> None:
 
 
 def _find_named(folder: Path) -> list[Path]:
-    """Return the files of a folder with the name of a copy."""
+    """Return the files of a folder that are named like copies."""
     return [path for path, ending in _names(folder) if not ending]
 
 
@@ -157,7 +157,7 @@ def _names(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _is_gone(note: Path, copy: Path) -> bool:
-    """Return whether a noted copy is gone, though its folder is the noted one."""
+    """Return whether a noted copy is gone while its folder is still the noted one."""
     try:
         is_same = str(copy.parent.stat().st_ino) == note.name.rpartition("-")[2]
     except OSError:
@@ -171,7 +171,7 @@ def _is_dead(path: Path) -> bool:
 
 
 def _remove_if_dead(path: Path) -> bool:
-    """Remove a copy unless it is in use or another user's; return whether removed."""
+    """Remove a copy unless in use or another user's; return whether it was removed."""
     with _claim(path) as is_dead, suppress(OSError):
         if is_dead:
             path.unlink()

@@ -1,4 +1,4 @@
-"""One attached process, at the owner: post its requests and send their results."""
+"""The owner's session of one attached process: post its requests and send their results."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from greenroom.runtime.sharing.type_registry import TypeRegistry
 logger = logging.getLogger(__name__)
 
 IN_FLIGHT_LIMIT = 4_096
-"""Unanswered messages of one relay; above that nothing is read from it."""
+"""The limit of unanswered messages of one relay; above it, nothing is read from the relay."""
 UNSENT_LIMIT = 8 << 20
-"""Bytes that an attached process has not read; above that nothing is read from it."""
+"""If an attached process has more unread bytes than this, nothing is read from it."""
 UNSENT_MAX = 256 << 20
-"""Bytes that an attached process has not read; above that it is disconnected, and may return."""
+"""If an attached process has more unread bytes than this, it is disconnected, and may return."""
 WORDS_AT_ONCE = 64
-"""Words of one relay that are handled before the next check whether it reads the replies."""
+"""After this many words of one relay, it is checked whether the relay reads the replies."""
 LABELS_LIMIT = 100_000
-"""Labels that wait for an attached process; above that it is disconnected."""
+"""If more labels than this wait for an attached process, it is disconnected."""
 
 
 class OwnerPort(Protocol):
@@ -123,7 +123,7 @@ class AttachedSession:
 
     @property
     def silent_seconds(self) -> float:
-        """The time since something was last read from it."""
+        """The seconds since something was last read from the process."""
         return trio.current_time() - self._read_at
 
     def _is_full(self) -> bool:
@@ -141,7 +141,7 @@ class AttachedSession:
         self._resume_reading()
 
     def end(self) -> None:
-        """Drop requests that are not begun: the process will send them again if it lives."""
+        """Drop requests that are not begun; if the process is alive, it sends them again."""
         self.connection.close()
         for topic in self._topics:
             self.owner_side.bus.leave(topic, self)
@@ -244,7 +244,7 @@ class AttachedSession:
     def answer(self, call: PendingRequest, result: Result) -> None:
         """Send the result of a message with the next flush."""
         number, envelope = call.number, call.envelope
-        self._calls.pop(number, None)  # missing if a callback ended the program, and so the connection
+        self._calls.pop(number, None)  # missing if a callback ended the program and thus the connection
         self._resume_reading()
         if type(result) is outcome.Value:
             try:

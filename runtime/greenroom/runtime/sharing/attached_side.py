@@ -4,7 +4,7 @@ Invariants:
 
 - A message is unanswered from its acceptance until its reply, its error, or its cancellation by the caller.
 - Numbers only grow; unanswered messages are sent in the order of their numbers.
-- Callers wait on the same envelopes as at the owner, so a takeover hands these to this process's kernel.
+- Callers wait on the same type of envelopes as at the owner; a takeover hands these to the kernel here.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from greenroom.runtime.sharing.type_registry import TypeRegistry
 UNANSWERED_LIMIT: Final = 4_096
 UNANSWERED_BYTES: Final = 64 << 20
 SILENT_BEATS: Final = 5
-"""After so many seconds without a sign of the owner, no message is accepted."""
+"""After this many seconds without a sign of life from the owner, no message is accepted."""
 CONFIRM_AT: Final = 512
-"""The number of replies that are confirmed at once, if no message goes out before."""
+"""This many replies are confirmed at once, if no message is sent earlier."""
 RETRY_AFTER_MS: Final = 1_000
 RELAY_BYTES: Final = 16
 
@@ -93,7 +93,7 @@ class AttachedSide:
         self._accept(pending, word)
 
     def cancel(self, envelope: Envelope) -> None:
-        """Drop the caller; a message that was not begun will not be."""
+        """Drop the caller; if the message was not begun, it never will be."""
         envelope.caller = None
         if envelope.relay_key is not None:
             self._abandon(int.from_bytes(envelope.relay_key[-8:]))
@@ -227,7 +227,7 @@ class AttachedSide:
         return f"{name} that owns the folder does not answer"
 
     def _answer_for_silent_owner(self) -> None:
-        """Fail waiting requests; an owner may still do those that were sent."""
+        """Fail waiting requests; the owner may still handle requests that were sent."""
         for pending in [each for each in self._unanswered.values() if each.has_caller]:
             self._abandon(pending.number)
             known = pending.outcome_unanswered
@@ -328,7 +328,7 @@ class AttachedSide:
         try:
             labels = self._types.read_labels(word.labels)
         except msgspec.DecodeError:
-            return  # another version's label: its permitted subscribers are not known here
+            return  # a label of another version: which subscribers may see it is not known here
         for label in labels:
             self._bus.publish(word.topic, label)
 

@@ -1,6 +1,6 @@
-"""Words over a stream socket: buffered words are one frame and mostly one system call.
+"""Send words over a stream socket: buffered words become one frame, mostly one system call.
 
-Sending never waits: bytes that the socket does not accept are buffered. A sender limits itself by `unsent`.
+Sending never waits: bytes that the socket does not accept are buffered. Senders must check `unsent`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class FramedConnection(Generic[W]):
             self._wrap()
 
     def send_soon(self, word: frames.RelayMessage, size: int = 0) -> None:
-        """Send a word after all ready tasks have run, or with an earlier `flush`."""
+        """Send a word after all ready tasks have run, or earlier with a `flush`."""
         self.send(word, size)
         self._wake()
 
@@ -96,7 +96,7 @@ class FramedConnection(Generic[W]):
         return words
 
     async def run_writer(self) -> None:
-        """Send what `flush` and `send_soon` left, for ever."""
+        """Send the bytes that `flush` and `send_soon` left, forever."""
         while True:
             if self._words:
                 self.flush()
@@ -117,7 +117,7 @@ class FramedConnection(Generic[W]):
             await self._sent.wait()
 
     def close(self) -> None:
-        """End the connection; a second time does nothing."""
+        """End the connection; a second call does nothing."""
         if not self.is_closed:
             self.is_closed = True
             trio.lowlevel.notify_closing(self._socket)

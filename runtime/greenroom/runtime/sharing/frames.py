@@ -7,8 +7,8 @@ A frame is a length of four bytes and a msgpack list of words:
               Watch                                              Changed
               Heartbeat                                          Heartbeat, Goodbye
 
-A word is an array; its first element is its type. A newer program may append elements, which an older one
-ignores, and may send new words if the greetings of both sides allow them.
+A word is an array; its first element is its type. A newer program may append elements, which an older program
+ignores. It may send new words if the greetings of both sides allow them.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ OLDEST: Final = 1
 
 LENGTH_BYTES: Final = 4
 FRAME_LIMIT: Final = 256 << 20
-"""Bytes of a frame, enough for a page of the largest messages."""
+"""The most bytes of a frame: enough for a page of the largest messages."""
 FRAME_SIZE: Final = 1 << 18
-"""A frame with so many bytes is complete."""
+"""A frame that reaches this many bytes is complete."""
 GREETING_LIMIT: Final = 1 << 20
-"""Bytes of the first frame of each side."""
+"""The most bytes of the first frame of each side."""
 
 
 Number = Annotated[int, msgspec.Meta(ge=0)]
-"""Counts the messages of one relay."""
+"""The number of a message, counted by each relay."""
 
 
 class _Frame(msgspec.Struct, array_like=True, frozen=True):
@@ -47,10 +47,10 @@ class Hello(_Frame, frozen=True, tag=1):
     """The greeting of an attached process.
 
     Attributes:
-        protocol: The newest version of the protocol that it speaks.
+        protocol: The newest version of the protocol that the process speaks.
         oldest: The oldest version that it speaks.
         store_format: The newest store format that it can open.
-        relay: Its id, constant for its life.
+        relay: The id of the process, constant while it runs.
         unanswered: The numbers of the messages that it will send again. It has the replies to all others.
     """
 
@@ -66,8 +66,8 @@ class Hello(_Frame, frozen=True, tag=1):
 class Welcome(_Frame, frozen=True, tag=2):
     """The greeting of the owner; ``protocol`` is the version for this connection.
 
-    The store's id and the mark of its secret identify the secret that the attached process needs, too. The
-    mark of its key does so for an encrypted store: it is empty for a store in the clear, and None from an
+    The store's id and the mark of its secret identify the secret; the attached process needs the same one.
+    The mark of the encryption key identifies that key: it is empty for a store in the clear, and None from an
     owner of an older version.
     """
 
@@ -93,9 +93,9 @@ class Request(_Frame, frozen=True, tag=4):
     Attributes:
         principal: The caller's identity as JSON.
         idempotency: Scope, key and fingerprint of the client's own key, if any.
-        left: Seconds until the deadline, if any.
-        answer: The reply to the message's precheck as JSON, if any.
-        again: Whether it was sent to an owner before.
+        left: The seconds until the deadline, if there is one.
+        answer: The reply to the message's precheck, if there is one, as JSON.
+        again: Whether the message was sent to an owner before.
         told: Whether it was sent with `tell`, without a wait for the reply.
     """
 
@@ -147,7 +147,7 @@ class Heartbeat(_Frame, frozen=True, tag=9):
 
 
 class Response(_Frame, frozen=True, tag=10):
-    """A reply: its JSON, its type if there are several, and whether it is stored."""
+    """A reply: its JSON, its type if several are possible, and whether it is stored."""
 
     number: Number
     body: bytes
@@ -194,7 +194,7 @@ _WIRE_NAMES: dict[type[BaseException], str] = {
     errors.ActorQuarantinedError: "ActorSetAsideError",
     errors.RecordDamagedError: "StoreDamagedError",
 }
-"""The names on the wire of errors with another name in this program."""
+"""The names on the wire of errors that have another name in this program."""
 _BY_NAME: dict[str, type[errors.GreenroomError]] = {
     _WIRE_NAMES.get(each, each.__name__): each
     for each in (

@@ -1,4 +1,4 @@
-"""Own a shared folder, or attach to its owner and take over when that ends."""
+"""Own a shared folder, or attach to its owner and take over after it ends."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from greenroom.runtime.sharing.type_registry import TypeRegistry
 RETRY_SECONDS: Final = 0.01
 """The pause between two attempts to own the folder or to reach its owner."""
 START_SECONDS: Final = 5.0
-"""The time that an opening waits for an owner that holds the lock and does not answer."""
+"""An opening waits this long for an owner that holds the lock and does not answer."""
 _SCARCE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 """Errors of a system without free descriptors; a later attempt may succeed."""
 _NO_OWNER: Final = _SCARCE | {
@@ -43,14 +43,14 @@ _NO_OWNER: Final = _SCARCE | {
 
 
 May = Literal["create", "own", "attach"]
-"""How far a process may go if there is no owner; each word includes those after it."""
+"""What a process may do if there is no owner; each word includes the words after it."""
 
 
 class SharedProcess:
     """One process among those on a folder.
 
-    The ``sink`` of its messages is the attached side, later the own kernel. Keys can be derived from
-    ``has_secret`` on; the secret itself is only kept while it is attached.
+    The ``sink`` of its messages is the attached side, and later its own kernel. Once ``has_secret`` is set,
+    keys can be derived; the secret itself is only kept while the process is attached.
     """
 
     def __init__(self, factory: RuntimeFactory, types: TypeRegistry) -> None:
@@ -66,14 +66,14 @@ class SharedProcess:
         self.has_secret = trio.Event()
 
     def check_open(self) -> None:
-        """Raise why no request is accepted any more, if so."""
+        """Raise the reason if the process no longer accepts requests."""
         if self.runtime is not None:
             self.runtime.check_open()
         elif self.is_closed:
             raise errors.RuntimeClosedError("the runtime is closed")
 
     def learn_secret(self, folder: Path, store_id: str, mark: str) -> None:
-        """Find the owner's secret: a process with another one could not take over."""
+        """Find the owner's secret: a process with another secret could not take over."""
         if mark and (self.secret is None or self.secret.mark != mark):
             self.secret = self.factory.find_secret(folder, store_id, mark)
         self.has_secret.set()
@@ -88,7 +88,7 @@ class SharedProcess:
     ) -> FolderLock:
         """Own the folder until the stack is closed, and let other processes attach."""
         with ExitStack() as stack:
-            stack.callback(self.owner_side.close)  # last, after the lock is released
+            stack.callback(self.owner_side.close)  # this runs last, after the lock is released
             owner = stack.enter_context(lock)
             if identity is not None and identity_of(owner.folder) != identity:
                 raise errors.StoreError(
@@ -103,7 +103,7 @@ class SharedProcess:
         return self.factory.run(owner, self.owner_side, self.bus, self.attached_side.callbacks)
 
     def _begin(self, runtime: Runtime) -> None:
-        """Take over: this process now answers its pending requests itself."""
+        """Take over: from now on this process answers its own pending requests."""
         self.runtime = runtime
         self.sink = kernel = runtime.parts()[0]
         self.owner_side.answer_own(self.attached_side.relay, self.attached_side.hand_over(kernel))
@@ -149,7 +149,7 @@ async def lock_or_attach(process: SharedProcess, path: Path, may: May = "create"
 class LockOrAttach:
     """Keep a process attached until it owns the folder, then run it as the owner.
 
-    Unless it ``may_own``, it waits for another owner when one ends.
+    When an owner ends, a process without ``may_own`` waits for another owner.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class LockOrAttach:
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
-        """Run while the block runs, then answer what is pending; errors are not grouped."""
+        """Run while the block runs, then answer pending requests; errors are not grouped."""
         error: BaseException | None = None
         try:
             with self._stop:

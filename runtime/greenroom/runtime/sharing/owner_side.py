@@ -1,7 +1,7 @@
 """The owner's side, to which other processes on the folder attach.
 
-A leaving owner sends `Goodbye`, answers what it has, and ends the connections last, after the store is closed
-and the lock released. So attached processes find the lock free.
+A leaving owner sends `Goodbye` and answers the requests that it has. It ends the connections last, after the
+store is closed and the lock is released. So attached processes find the lock free.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SOCKET_NAME: Final = "relay.sock"
 BEAT_SECONDS: Final = 1.0
 GREETING_SECONDS: Final = 5.0
 BACKLOG: Final = 128
-_RETRY_SECONDS: Final = 0.1  # while the process has no free descriptors
+_RETRY_SECONDS: Final = 0.1  # the pause while the process has no free descriptors
 _NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
@@ -65,9 +65,9 @@ class OwnerSide:
 
     @contextmanager
     def listen(self, folder: Path) -> Iterator[None]:
-        """Bind a socket in the folder where others can connect; the caller holds the lock.
+        """Bind a socket in the folder for other processes; the caller holds the lock.
 
-        Without a socket the owner still serves its own requests, and others are refused.
+        If this fails, the owner still serves its own requests, and other processes are refused.
         """
         try:
             place = bind_socket(folder, SOCKET_NAME, BACKLOG)
@@ -88,7 +88,7 @@ class OwnerSide:
         self._began(runtime)
 
     def answer_own(self, relay: bytes, messages: list[Envelope]) -> None:
-        """Keep the replies to messages that this process relayed before, until they end."""
+        """Keep the replies to messages that this process relayed before, until the messages end."""
         self._own = messages
         self.forget_answered(
             relay, [message.relay_key for message in messages if message.relay_key is not None]
@@ -102,7 +102,7 @@ class OwnerSide:
                 self.commits.defer_delete(row)
 
     async def run(self) -> None:
-        """Serve processes that attach, for ever."""
+        """Serve processes that attach, forever."""
         async with trio.open_nursery() as nursery:
             if self._listener is not None:
                 nursery.start_soon(self._beat)

@@ -18,7 +18,7 @@ from greenroom.runtime.sharing import frames
 from greenroom.runtime.sharing.type_registry import TypeRegistry
 
 AGAIN = object()
-"""The reply to a query that this process must now run itself."""
+"""The reply that means that this process must now run the query itself."""
 
 
 class PendingMessage:
@@ -36,7 +36,7 @@ class PendingMessage:
         self.was_sent = False
 
     def word(self, *, again: bool = False) -> frames.Request:
-        """Return the word for it."""
+        """Return the word that relays the message."""
         envelope = self.envelope
         message = envelope.message
         body = encode_json(message)
@@ -65,7 +65,7 @@ class PendingMessage:
 
     @property
     def has_caller(self) -> bool:
-        """Whether a caller waits for the reply; otherwise it can be done at any time."""
+        """Whether a caller waits for the reply; else the message can wait, too."""
         return self.envelope.caller is not None
 
     @property
@@ -75,7 +75,7 @@ class PendingMessage:
 
 
 class PendingQuery:
-    """A query that waits for its reply. Attributes as those of `PendingMessage`."""
+    """A query that waits for its reply. It has the same attributes as `PendingMessage`."""
 
     __slots__ = ("_principal", "_query", "number", "since", "size", "task", "was_sent")
 
@@ -89,7 +89,7 @@ class PendingQuery:
         self.was_sent = False
 
     def word(self, *, again: bool = False) -> frames.QueryRequest:  # noqa: ARG002  a repeat does no harm
-        """Return the word for it."""
+        """Return the word that relays the query."""
         return frames.QueryRequest(
             self.number, type(self._query).__name__, encode_json(self._query), self._principal
         )

@@ -31,13 +31,13 @@ R = TypeVar("R")
 class SharedRuntime(RuntimeClient):
     """A running set of actors on a shared folder, made by `open_shared_runtime`.
 
-    One of the processes owns the folder and runs the actors; the others relay each request to it. When it
-    ends, another one takes over and handles unanswered requests, once.
+    One of the processes owns the folder and runs the actors; the others relay each request to it. When the
+    owner ends, another process takes over and handles unanswered requests, once.
     """
 
     def __init__(self, process: SharedProcess) -> None:
         self._process = process
-        self._callbacks = process.attached_side.callbacks  # with a takeover they become the kernel's
+        self._callbacks = process.attached_side.callbacks  # after a takeover they belong to the kernel
 
     @property
     def role(self) -> Literal["owner", "attached"]:
@@ -53,7 +53,7 @@ class SharedRuntime(RuntimeClient):
         await self._process.has_secret.wait()
 
     def hold_dispatch(self) -> AbstractContextManager[None]:
-        """Return a block that must end with `run_ready`, as `Runtime.hold_dispatch` does."""
+        """Return a context manager; end its block with `run_ready`. See `Runtime.hold_dispatch`."""
         runtime = self._process.runtime
         return nullcontext() if runtime is None else runtime.dispatcher
 
@@ -66,7 +66,7 @@ class SharedRuntime(RuntimeClient):
             runtime.dispatcher.run_ready()
 
     async def query(self, query: Procedure[R], *, principal: Any = None) -> R:
-        """Run a procedure and return its reply, once what it read is on disk."""
+        """Run a procedure; return its reply once everything that it read is on disk."""
         if self._process.runtime is None:
             self._process.check_open()
             answer: Any = await self._process.attached_side.query(query, principal)
@@ -79,13 +79,13 @@ class SharedRuntime(RuntimeClient):
     def subscriber(self, window: float = WINDOW_SECONDS) -> Subscriber:
         """Return a subscriber without topics, as `RuntimeClient.subscriber` does.
 
-        It survives a takeover, and is then notified of each of its topics once.
+        The subscriber survives a takeover, and is then notified once of each of its topics.
         """
         self._process.check_open()
         return self._process.bus.subscriber(window)
 
     def apply_settings(self) -> AbstractContextManager[None]:
-        """Return a block in which `current_settings` are those of this store."""
+        """Return a context manager: in its block, `current_settings` returns this store's settings."""
         return apply_settings(self._process.factory.settings)
 
     def derive(self, purpose: str) -> bytes:
@@ -97,7 +97,7 @@ class SharedRuntime(RuntimeClient):
         return self._process.secret.derive(purpose)
 
     def statistics(self) -> RuntimeStatistics:
-        """Return the statistics; in an attached process the owner's, a second old at most.
+        """Return the statistics; an attached process returns the owner's, at most a second old.
 
         Raises:
             StoreError: no owner has been reached yet.
@@ -119,7 +119,7 @@ class SharedRuntime(RuntimeClient):
         return statistics
 
     def readmit(self, address: Address) -> bool:
-        """Readmit an actor from quarantine; return whether it was there. Owner only."""
+        """Readmit an actor from quarantine; return whether it was in quarantine. Owner only."""
         return self._require_owner().readmit(address)
 
     async def backup(self, destination: Path) -> BackupInfo:
@@ -132,11 +132,11 @@ class SharedRuntime(RuntimeClient):
 
     @property
     def is_sound(self) -> bool:
-        """Whether no commit of this process has failed for another reason than space."""
+        """Whether no commit of this process has failed, except for lack of space."""
         return self._process.runtime is None or self._process.runtime.is_sound
 
     @property
-    def _kernel(self) -> MessageSink:  # type: ignore[override]  # it changes with a takeover
+    def _kernel(self) -> MessageSink:  # type: ignore[override]  # a takeover changes it
         return self._process.sink
 
     def _require_owner(self) -> Runtime:
@@ -165,7 +165,7 @@ async def open_shared_runtime(
     Args:
         path: The folder of the data.
         principal_type: The type of principals: hashable, and supported by msgspec.
-        label_type: The type of publications' labels, likewise.
+        label_type: The type of publications' labels: hashable, and supported by msgspec.
         queries: The procedures that this process may run.
         may: How far this process may go: ``create`` a store, ``own`` an existing one, or only ``attach`` to
             an owner. With ``attach`` it never takes over, but waits for another owner.
@@ -173,9 +173,9 @@ async def open_shared_runtime(
 
     Raises:
         StoreIdleError: no process owns the folder, and this one may only attach.
-        StoreOwnedError: the owner accepts no others: it is another version, or busy with a backup, a check or
-            a restore.
-        StoreError: as `open_runtime`, at the opening or at a takeover; the folder was replaced.
+        StoreOwnedError: the owner accepts no other process: it has another version, or is busy with a backup,
+            a check or a restore.
+        StoreError: as from `open_runtime`, at the opening or at a takeover; or the folder was replaced.
     """
     factory = RuntimeFactory(**config)
     process = SharedProcess(factory, TypeRegistry(factory.kinds, queries, principal_type, label_type))

@@ -19,7 +19,7 @@ PRINCIPALS = 1_024
 
 
 class TypeRegistry:
-    """The types that one process knows; those of principals and labels are hashable."""
+    """The types that one process knows; the types of principals and labels are hashable."""
 
     def __init__(
         self,

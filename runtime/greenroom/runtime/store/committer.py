@@ -26,7 +26,7 @@ After an error, no request may be answered, and the process must end.
 
 
 class Committer(Protocol):
-    """Commits groups in the order in which they are submitted."""
+    """A committer of groups, in the order in which they are submitted."""
 
     def start(self, store: Store, done: Done) -> None:
         """Start; called once, in the trio thread."""
@@ -37,7 +37,7 @@ class Committer(Protocol):
         ...
 
     def close(self) -> None:
-        """Wait for the group in flight; its ``done`` may run later."""
+        """Wait for the group in flight; ``done`` may be called later."""
         ...
 
 
@@ -51,8 +51,8 @@ class ThreadCommitter:
     def start(self, store: Store, done: Done) -> None:
         """Start the thread; ``done`` will be called in the running trio loop."""
         token = trio.lowlevel.current_trio_token()
-        # A daemon: if the loop dies without `close`, the process must be able to end; for the store that is
-        # a crash.
+        # The thread is a daemon: if the loop dies without `close`, the process must still be able to end. For
+        # the store that is a crash.
         self._thread = threading.Thread(
             target=self._run, args=(store, done, token), name="greenroom-writer", daemon=True
         )

@@ -1,7 +1,7 @@
 """The parent process of the check: a child reads the file, which may be damaged.
 
-LMDB trusts its file, and most damaged files crash their reader. So this process only opens a file that a
-child has read to the end.
+LMDB trusts its file, and most damaged files crash the process that reads them. So this process only opens a
+file that a child has read to the end.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ main(*sys.argv[2:])
 _LIBRARIES: Final = ("lmdb", "cryptography", "_cffi_backend")
 _POLL_SECONDS: Final = 0.1
 _NAMED: Final = 50
-"""The number of damaged records in a sentence."""
+"""A sentence names at most this many damaged records."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableReport:
-    """One table of a sound file; its bytes are those of keys and records."""
+    """One table of a sound file; its bytes are the bytes of keys and records."""
 
     name: str
     rows: int
@@ -54,16 +54,16 @@ class TableReport:
 
 
 def check_store(owner: FolderLock, encryption: Encryption | None = None) -> StoreCheck:
-    """Check a store before it is opened; wait in another thread.
+    """Check a store before it is opened; a child checks while another thread waits.
 
-    A new store is sound, and so is one that is byte for byte as its last owner left it. After the mere death
-    of a process, and for a large one that was left in order, the store is accepted without a full check. In
-    all other cases a child reads the structure, which takes about 10 s for 1 GB of small rows, and every
-    record if they are in doubt.
+    A new store is sound, and so is a store whose bytes are as its last owner left them. A store is accepted
+    without a full check if only a process died, or if it is large and was left in order. In all other cases a
+    child reads the structure, which takes about 10 s for 1 GB of small rows, and every record if the records
+    are in doubt.
 
     Raises:
-        StoreDamagedError: more than its records is damaged, or it is gone; the sentence names the remedy.
-        StoreError: as each of its kinds says.
+        StoreDamagedError: not only records are damaged, or the store is gone; the sentence names the remedy.
+        StoreError: see its subclasses.
     """
     path = owner.folder / DATA_FILE
     if owner.lost:
@@ -107,18 +107,18 @@ def inspect_file(
 
     Args:
         path: The LMDB file; no process may write it meanwhile.
-        name: The file's name in sentences, instead of its path.
+        name: The name of the file in error sentences, instead of its path.
         records: Whether to read every record and check its checksum, too.
-        compact: An existing file for a compact copy by the child.
+        compact: An existing file, into which the child writes a compact copy.
         unlock: The key-encryption key, for the records of an encrypted store.
         priority: The child's priority, from 0 to 19, the lowest; by default that of this process.
         poll: Called several times a second; its exception ends the child and is raised here.
         on_damage: Called with each damaged record of an otherwise sound file.
 
     Raises:
-        StoreDamagedError: it is no LMDB file, its structure is damaged, or it crashed the child; or records
+        StoreDamagedError: the file is no LMDB file, has a damaged structure, or crashed the child; or records
             are damaged and `on_damage` is not given.
-        StoreError: as each of its kinds says.
+        StoreError: see its subclasses.
     """
     libraries = (place for module in _LIBRARIES for place in _places(module))
     library = ":".join(dict.fromkeys([os.fspath(Path(__file__).parents[3]), *libraries]))
@@ -137,7 +137,7 @@ def inspect_file(
             with suppress(OSError):  # it has ended already
                 os.setpriority(os.PRIO_PROCESS, child.pid, priority)
         if child.stdin is not None and unlock is not None:
-            with suppress(BrokenPipeError), child.stdin:  # then the child reports how it ended
+            with suppress(BrokenPipeError), child.stdin:  # then the exit of the child tells why
                 child.stdin.write(unlock)
             child.stdin = None
         return _judge(_wait_for(child, poll), name or os.fspath(path), on_damage)
@@ -201,7 +201,7 @@ def _judge(
 
 
 def damaged_records(name: str, damaged: Sequence[DamagedRecord]) -> StoreDamagedError:
-    """Return the error for a file with damaged records only."""
+    """Return the error for a file in which only records are damaged."""
     many = "one record of it is" if len(damaged) == 1 else f"{len(damaged):,} records of it are"
     names = "; ".join(list_names(damaged, _NAMED))
     return StoreDamagedError(f"{name} is damaged: {many} not what was stored: {names}; {REMEDY}")

@@ -1,11 +1,11 @@
 """The child process of the check: read one LMDB file and report its damage.
 
 It runs in its own process (see `integrity`), because a damaged file can crash its reader. It must start
-quickly: no package above the store is imported here, nor trio.
+quickly, so it imports neither trio nor any package above the store.
 
 First `lmdb.verify` reads the file as bytes. It checks what LMDB's writer relies on: page headers, key order,
-counts, and the free pages. `Prover` checks that keys are where they are searched. Only then is the file
-opened.
+counts, and the free pages. `Prover` checks that each key is where a search looks for it. The file is opened
+only after that.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MOST_DAMAGED: Final = 10_000
 def inspect(
     path: Path, *, records: bool, compact: Path | None, unlock: bytes | None = None
 ) -> dict[str, Any]:
-    """Return rows and bytes by table, if records are read, and damaged records."""
+    """Return the damaged records and, if records are read, rows and bytes by table."""
     _check_bytes(path)
     environment = lmdb.open(os.fspath(path), subdir=False, readonly=True, lock=False, max_dbs=len(TABLES))
     with environment, environment.begin() as transaction:
@@ -58,7 +58,7 @@ def inspect(
             codec = unseal(seal, unlock, os.fspath(path)).codec
             tables = {name.decode(): _read(environment, transaction, name, codec, damaged) for name in TABLES}
         if compact is not None:
-            # Never created here: the parent may be dead by now, and the file removed.
+            # This must not create the file: the parent may be dead by now, and have removed it.
             with os.fdopen(os.open(compact, os.O_WRONLY | os.O_TRUNC), "wb") as target:
                 environment.copyfd(target.fileno(), compact=True, txn=transaction)
     return {"tables": tables, "records": damaged, "is_hidden": seal is not None}
@@ -111,7 +111,7 @@ def _read(
 def main(path: str, records: str, compact: str) -> None:
     """Inspect and print the outcome as one line of JSON. The arguments come from `integrity`.
 
-    The key, if any, comes over standard input, because arguments are public.
+    The key, if any, comes from standard input, because arguments are public.
     """
     outcome: dict[str, Any]
     try:

@@ -5,17 +5,17 @@ has been read (see `maintenance.scrub`), rows are found here, in the same pages 
 
 1. A page contains its number, so a misplaced page is detected.
 2. The keys of a page ascend, and lie between the keys that led to it.
-3. A record of a leaf has the checksum or seal of its key and payload. If not, it is damaged. If one bit was
-   flipped, the original key is known (see `lmdb.flipped_bit`): only reads of it, and of keys between it and
-   the key under which the record lies, report the damage. After a larger change the key may have been any of
-   the same length between its sound neighbours, and reads of all these report the damage. The length is known
-   up to one byte, because rows lie at even places without gaps.
-4. A missing key is missing between two proven leaves: the neighbours of its leaf are proven, too. Otherwise a
-   changed key in the page above could lead past it.
+3. A record of a leaf has the checksum or seal of its key and payload; otherwise it is damaged. If one bit was
+   flipped, the original key is known (see `lmdb.flipped_bit`). Then only reads of this key, and of keys
+   between it and the key under which the record lies, report the damage. After a larger change, the original
+   key may be any key of the same length between the sound neighbours; reads of all these report the damage.
+   The length is known up to one byte, because rows lie at even places without gaps.
+4. To prove that a key is missing, the neighbours of its leaf are proven, too. Otherwise a changed key in the
+   page above could lead past the key.
 
-Proven pages are cached by their checksums. Not detected are an older version of a page, or a tree that begins
+Proven pages are cached by their checksums. An older version of a page is not detected, nor a tree that begins
 at another whole page of the same height. The check of the whole file finds these if the free pages no longer
-fit; a single lost write may escape.
+fit; a single lost write may remain undetected.
 
 LMDB 1.0 has checksums of pages: then `Pages.page` can compare them, and the rest of this can be removed.
 """
@@ -38,7 +38,7 @@ from greenroom.runtime.lmdb.snapshot import OnDamage, Snapshot, is_among
 
 
 class ViewPassedError(StoreDamagedError):
-    """The head of a view is gone: two commits came, or it is damaged."""
+    """The head of a view is gone: two commits followed, or it is damaged."""
 
 
 class _Step(NamedTuple):
@@ -75,7 +75,7 @@ class _Row(NamedTuple):
 
 
 class Prover(Pages):
-    """Find rows in a store's file, in any thread; as `Pages`."""
+    """Find rows in a store's file, in any thread, like `Pages`."""
 
     def __init__(self, path: Path, codec: RecordCodec | None) -> None:
         super().__init__(path, codec)
@@ -147,8 +147,8 @@ class Tree:
         """Return the record under a key; None if it is proven that there is none.
 
         Raises:
-            RecordDamagedError: it is damaged, or may be a damaged neighbour, or would lie between the
-                original key of such a row and its place.
+            RecordDamagedError: the record is damaged, may be a damaged neighbour, or would lie between the
+                original key and the place of a damaged row.
         """
         place = self._place(lambda keys: bisect_right(keys, key, lo=1) - 1)
         if place is None:
@@ -179,7 +179,7 @@ class Tree:
         yield from self._walk(place, index, 1)
 
     def backward(self, end: bytes | None, *, included: bool) -> Iterator[_Row]:
-        """Yield the rows down from a key or the last one; damaged ones as `forward`."""
+        """Yield the rows downwards from a key or the last row; damaged ones like `forward`."""
         place = self._place(
             (lambda keys: len(keys) - 1) if end is None else lambda keys: bisect_right(keys, end, lo=1) - 1
         )
@@ -195,7 +195,7 @@ class Tree:
         yield from self._walk(place, last - 1, -1)
 
     def _walk(self, place: _Place | None, index: int, step: int) -> Iterator[_Row]:
-        """Yield the rows from a place, perhaps beyond a leaf's end, up or down."""
+        """Yield the rows up or down from a place; it may be beyond a leaf's end."""
         while place is not None:
             _, keys, values, damaged = place.leaf
             for at in range(index, len(keys) if step > 0 else -1, step):
@@ -226,7 +226,7 @@ class Tree:
             number, lower, upper = child_of(page, index, lower, upper)
 
     def _beside(self, place: _Place, step: int) -> _Place | None:
-        """Return the leaf before or after one."""
+        """Return the leaf before or after a leaf."""
         way = place.way
         for depth in range(len(way) - 1, -1, -1):
             branch, index, lower, upper = way[depth]
@@ -268,7 +268,7 @@ def _is_elsewhere(row: _Row) -> bool:
 
 
 class ProvenSnapshot(Snapshot):
-    """A `Snapshot` with proven reads, of an open view of LMDB or the newest one."""
+    """A `Snapshot` with proven reads, of an open LMDB view or of the newest one."""
 
     __slots__ = ("_prover", "_trees")
 
@@ -292,7 +292,7 @@ class ProvenSnapshot(Snapshot):
     ) -> Iterator[tuple[bytes, bytes]]:
         """Yield the rows whose keys begin with ``prefix``, in key order; see `Store.scan`.
 
-        It includes damaged rows with keys in the range, or perhaps in the range.
+        This includes damaged rows whose keys are, or may be, in the range.
         """
         for row in self._rows(table, prefix, start, reverse=reverse):
             try:
@@ -307,7 +307,7 @@ class ProvenSnapshot(Snapshot):
                 yield row.key, payload
 
     def keys(self, table: int, prefix: bytes, *, start: bytes | None = None) -> Iterator[bytes]:
-        """Yield the keys that begin with ``prefix``, in order; damaged ones as known."""
+        """Yield the keys that begin with ``prefix``, in order; damaged keys as far as known."""
         for row in self._rows(table, prefix, start, reverse=False):
             if row.damage is None or is_among(row.key, prefix, start, reverse=False):
                 yield row.key
@@ -321,7 +321,7 @@ class ProvenSnapshot(Snapshot):
         elif start is not None and start < prefix:
             return
         else:
-            # The first key above all with the prefix; nothing is above a prefix of 0xff bytes only.
+            # The first key above all keys with the prefix; no key is above a prefix of 0xff bytes only.
             stem = prefix.rstrip(b"\xff")
             rows = tree.backward(stem[:-1] + bytes([stem[-1] + 1]) if stem else None, included=False)
         for row in rows:
@@ -350,5 +350,5 @@ class ProvenView:
         return self._tree.get(key)
 
     def abort(self) -> None:
-        """End it."""
+        """End the view."""
         self._transaction.abort()

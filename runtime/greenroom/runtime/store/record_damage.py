@@ -1,4 +1,4 @@
-"""Damaged records of a store: their names, and those that are known.
+"""Damaged records of a store: their names, and the list of known ones.
 
 A damaged record affects only its own entry: the pages around it are proven (`page_proofs`), so the store is
 served without it. Operators see the damage that is known here.
@@ -19,16 +19,16 @@ from greenroom.runtime.lmdb.environment import TABLES
 logger = logging.getLogger(__name__)
 
 NAMED: Final = 20
-"""The number of damaged records that statistics name."""
+"""Statistics name at most this many damaged records."""
 _SHOWN: Final = 60
 _TABLES: Final = ("", *(name.decode() for name in TABLES))
 
 
 class DamagedRecord(NamedTuple):
-    """A record that is not what was stored.
+    """A record that differs from what was stored.
 
     Attributes:
-        table: Its table; empty if it is no longer where it was.
+        table: The table of the record; empty if it is no longer where it was.
         key: The key under which it was stored, if known, else the one under which it lies.
         is_hidden: Whether names in keys are hidden, because the store is encrypted.
         lies_at: The key under which it lies, if it differs.
@@ -58,7 +58,7 @@ class DamagedRecord(NamedTuple):
 
 
 def list_names(records: Iterable[DamagedRecord], most: int) -> list[str]:
-    """Return the names of at most so many records, and the number of others."""
+    """Return the names of at most ``most`` records, and the number of others."""
     names = sorted(map(str, records))
     more = len(names) - most
     return [*names[:most], f"and {more:,} more"] if more > 0 else names
@@ -66,7 +66,7 @@ def list_names(records: Iterable[DamagedRecord], most: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class StoreCheck:
-    """The result of a check: which records are damaged, and whether others were read."""
+    """The result of a check: the damaged records, and whether the other records were read."""
 
     is_whole: bool
     damaged: tuple[DamagedRecord, ...] = ()
@@ -103,7 +103,7 @@ class ReportingCodec:
 class KnownDamage:
     """The known damaged records of an open store; for any thread.
 
-    ``found`` has them by their places, each with the step in which it became known.
+    ``found`` maps their places to them, each with the step in which it became known.
     """
 
     def __init__(self, name: str, found: Iterable[DamagedRecord] = ()) -> None:
@@ -127,7 +127,7 @@ class KnownDamage:
         return any((table, key) in self._gone for table in _TABLES)
 
     def names(self) -> list[str]:
-        """Return the names of the first of them."""
+        """Return the names of the first damaged records."""
         return list_names(self, NAMED)
 
     @property
@@ -155,7 +155,7 @@ class KnownDamage:
     def replace(self, found: Iterable[DamagedRecord], since: int | None = None) -> None:
         """Replace the known damage by the result of a check of the whole store.
 
-        Damage recorded after the `step` ``since``, at which the check began, stays.
+        The check began at the `step` ``since``; damage that was recorded later stays.
         """
         with self._guard:
             before = self.found

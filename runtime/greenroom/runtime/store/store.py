@@ -1,9 +1,9 @@
 """The store: tables of rows in one LMDB file, with one writing thread.
 
-Promises: a unit is committed whole or not at all; what `commit` did not mark with an error is on disk when it
-returns; after an error that is not about space nothing more is committed. The store does *not* know the
-meaning of rows, the owner of the folder (`FolderLock`), or whether the file is sound (`check_store`; LMDB has
-no page checksums, and a damaged file can crash the process).
+Promises: a unit is committed whole or not at all; when `commit` returns, each unit without an error is on
+disk; after an error that is not about space, nothing more is committed. The store does *not* know the meaning
+of rows, the owner of the folder (`FolderLock`), or whether the file is sound (`check_store`; LMDB has no page
+checksums, and a damaged file can crash the process).
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class Store:
 
     Args:
         codec: A codec instead of the store's own.
-        check: The result of a check; unless all of the file is sound, reads are proven.
+        check: The result of a check; unless the whole file is sound, reads are proven.
         min_free: Below this many free bytes on the disk only deletes and reserve units are committed.
-        sync: Whether a commit waits for the disk. Without it a crash of the process loses nothing, but a
-            power cut may destroy the store.
+        sync: Whether a commit waits for the disk. If False, a crash of the process loses nothing, but a power
+            cut may destroy the store.
 
     Attributes:
         is_checked: Whether the whole file has been checked, perhaps with damaged records.
@@ -67,7 +67,7 @@ class Store:
         unlock: The key-encryption key of an encrypted store; never displayed.
         blinder: Hides names in the keys of an encrypted store. The callers apply it to keys.
         id: The store's id, the same in its backups.
-        secret_mark: The mark of its secret; empty before the first.
+        secret_mark: The mark of the store's secret; empty while it has none.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Store:
                 self.id = (transaction.get(STORE_KEY) or b"").decode()
                 self.secret_mark = (transaction.get(SECRET_KEY) or b"").decode()
         except BaseException as error:
-            self._environment.close()  # before another may open it in this process
+            self._environment.close()  # before this process may open it again
             if isinstance(error, lmdb.Error):
                 raise store_error(error, f"{self._path} cannot be opened") from error
             raise
@@ -143,7 +143,7 @@ class Store:
         self.mark_secret(other.secret_mark)
 
     def rewrap(self, unlock: bytes) -> bytes:
-        """Wrap the data key of an encrypted store with another key; see `rewrap`."""
+        """Wrap the data key of an encrypted store with another key; see `encryption.rewrap`."""
         if self.unlock is None:
             raise StoreKeyError(f"{self._path} is not encrypted; `greenroom encrypt` rewrites it")
         with self._translate_errors("written"):
@@ -168,7 +168,7 @@ class Store:
         try:
             payload = self.get(META, META_KEY)
         except RecordDamagedError:
-            payload = None  # then all of it is replayed, which actors tolerate
+            payload = None  # then the whole log is replayed, which actors tolerate
         known = 0 if payload is None else lmdb_keys.decode(payload, int)
         log = self.writer.revocation_log = RevocationLog(path, known, now)
         return log
@@ -208,11 +208,11 @@ class Store:
         self.is_checked = self.is_checked or check.is_whole
 
     def _record_damage(self, error: RecordDamagedError) -> None:
-        """Record a damaged record, perhaps with a wrong key; reads are proven from now on."""
+        """Record a damaged record, whose key may be wrong; reads are proven from now on."""
         if self.damage.lies_at(error.lies_at):
             return
         table = ""
-        is_gone = self.damage.is_gone(error.lies_at)  # an older view may still have it
+        is_gone = self.damage.is_gone(error.lies_at)  # an older view may still have this record
         with (
             suppress(lmdb.Error, OSError, StoreError),
             closing(Prover(self._path, None)) as prover,
@@ -273,9 +273,9 @@ class Store:
     ) -> Iterator[tuple[bytes, bytes]]:
         """Yield the committed rows whose keys begin with ``prefix``, in key order.
 
-        The rows are those at the first ``next``. An iterator that is neither exhausted nor closed costs as
-        much as an open `snapshot`. The scan begins at ``start``, inclusive: the lowest key, or in reverse the
-        highest. The first damaged record is raised, unless ``on_damage`` takes them.
+        The scan reads the rows as of the first ``next``. An iterator that is neither exhausted nor closed
+        costs as much as an open `snapshot`. The scan begins at ``start``, inclusive: the lowest key, or in
+        reverse the highest. The error of the first damaged record is raised, unless ``on_damage`` is given.
         """
         with self.snapshot() as snapshot:
             yield from snapshot.scan(table, prefix, start=start, reverse=reverse, on_damage=on_damage)
@@ -302,10 +302,10 @@ class Store:
             raise StoreError(f"{self._path} is closed")
 
     def commit(self, units: Sequence[WriteBatch]) -> None:
-        """Commit all units in one transaction; mark those without room with an error.
+        """Commit all units in one transaction; units without room get an error.
 
-        When space runs out, each is tried again in its own transaction, in order. A unit that fails gets
-        `StorageFullError`, and so do its owner's later ones, untried.
+        When space runs out, each unit is tried again in its own transaction, in order. A unit that fails gets
+        `StorageFullError`; later units of the same owner get it without a try.
 
         Raises:
             StoreFailedError: another failure. None of these units may be answered, and every later call
@@ -322,7 +322,7 @@ class Store:
         self.damage.discard(self._written_over(units))
 
     def write(self, ops: Iterable[Op]) -> None:
-        """Commit changes by themselves, from the reserve if need be, or raise the `StoreError`."""
+        """Commit changes on their own, using the reserve if needed, or raise the `StoreError`."""
         unit = WriteBatch(None, ops, reserve=True)
         self.commit([unit])
         if unit.error is not None:
@@ -340,7 +340,7 @@ class Store:
         return [record for record in self.damage if record.place in changed or self._is_new_in_meta(record)]
 
     def _is_new_in_meta(self, record: DamagedRecord) -> bool:
-        """Return whether a damaged row of the store's own was written since."""
+        """Return whether a damaged row that belongs to the store itself was written since."""
         if record.table != TABLES[META].decode():
             return False
         try:
@@ -402,7 +402,7 @@ class Store:
 
 
 def _free_places(unit: WriteBatch, moved: Sequence[DamagedRecord]) -> None:
-    """Make a unit that changes damaged records delete them at their wrong keys, too."""
+    """If a unit changes damaged records, make it delete them at their wrong keys, too."""
     freed: list[Changes] = [
         {each.lies_at: None for each in moved if each.table == name.decode() and each.key in changes}
         for name, changes in zip(TABLES, unit.changes, strict=False)

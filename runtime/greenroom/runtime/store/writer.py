@@ -32,11 +32,11 @@ from greenroom.runtime.lmdb.write_batch import (
 )
 
 OLD_COUNT_BYTES: Final = 1 << 20
-"""The growth of the store in bytes after which the pages in use are counted again."""
+"""After the store has grown by this many bytes, the pages in use are counted again."""
 
 PLENTY_BYTES: Final = 1 << 30
 LATELY_SECONDS: Final = 0.1
-"""With so many spare bytes on the disk, its free space is not read again for so long."""
+"""With `PLENTY_BYTES` to spare, the disk's free space is not read again for `LATELY_SECONDS`."""
 
 
 class InUse(NamedTuple):
@@ -50,7 +50,7 @@ class Writer:
     """Commit groups, in one thread at a time.
 
     Attributes:
-        check_held: Called before each commit; raises if this process no longer owns the folder. The new owner
+        check_held: Called before each commit; raises if this process no longer owns the folder. A new owner
             opens the store with a transaction, so it sees all earlier commits.
     """
 
@@ -170,7 +170,7 @@ class Writer:
             return True
         if size and not unit.reserve:
             return False
-        # A delete or a reserve unit is retried: pages freed by one commit can be used in the next but one.
+        # A delete or a reserve unit is retried: pages freed by a commit can be used two commits later.
         return self._has_room((), 0, 0) and self._has_room(unit.changes, size, 1, unit.entries)
 
     def _has_room(
@@ -188,7 +188,7 @@ class Writer:
         return True
 
     def _write(self, changes: Sequence[Changes], entries: Sequence[JournalEntry]) -> None:
-        """Write and commit ``changes`` by table; without any, commit an empty transaction."""
+        """Write and commit ``changes`` by table; if there are none, commit an empty transaction."""
         with self._environment.begin(write=True) as transaction:
             if not changes:
                 write_format(transaction)
@@ -207,7 +207,7 @@ class Writer:
         if self._sync:
             try:
                 sync_commit(self._environment)
-            except lmdb.Error as error:  # not a lack of space: the commit is in the file
+            except lmdb.Error as error:  # this is no lack of space: the commit is in the file
                 raise StoreFailedError(str(error)) from error
         if entries and self.chains is not None:
             self.chains.advance(update)
@@ -246,14 +246,14 @@ class Writer:
         return space.refusal(size, from_reserve=False) is None
 
     def _space(self) -> Space:
-        with suppress(lmdb.ReadersFullError):  # no reason to fail a commit: the last figure suffices
+        with suppress(lmdb.ReadersFullError):  # this must not fail a commit: the last figure suffices
             self._used = self.in_use().size
             self._grown = 0
         return Space(self._map_bytes, self._used, disk_free(self._folder), self._min_free)
 
 
 def _identity(path: str) -> tuple[int, int]:
-    status = os.stat(path)  # noqa: PTH116  half the time of a Path, after each commit
+    status = os.stat(path)  # noqa: PTH116  takes half the time of a Path, and runs after each commit
     return status.st_dev, status.st_ino
 
 

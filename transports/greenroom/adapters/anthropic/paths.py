@@ -9,7 +9,7 @@ from anthropic.lib.tools import ToolError
 
 ROOT = "/memories"
 MOST_KEY = 255
-"""Most characters of a key; a character that keys cannot have takes three for each byte."""
+"""The most characters of a key; each byte of a character that keys cannot have takes three."""
 
 _NOT_IN_KEYS = re.compile(r'[%/\\:*?"<>|]')
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -43,7 +43,7 @@ def inside(path: object) -> str:
 
 
 def _check_name(part: str, path: str) -> None:
-    """Refuse what other programs take for a way out: backslashes, and percent-encoded dots and slashes."""
+    """Refuse backslashes and percent-encoded dots and slashes: other programs may follow them outside."""
     name = part
     while True:
         if "\\" in name:
@@ -61,7 +61,7 @@ def _escape(path: str) -> ToolError:
 
 
 def key_of(relative: str) -> str:
-    """Return the key of a file: its path, percent-encoded where keys cannot have a character."""
+    """Return the key of a file: its path, with characters that keys cannot have percent-encoded."""
     return _NOT_IN_KEYS.sub(lambda found: f"%{ord(found[0]):02X}", relative)
 
 

@@ -9,7 +9,7 @@ from anthropic.lib.tools import ToolError
 MOST_LINES = 999_999
 _WIDTH = len(str(MOST_LINES))
 MOST_PLACES = 1_000
-"""Most places of a repeated text that a reply names."""
+"""A reply names at most this many places of a repeated text."""
 _DEPTH = 2
 _AROUND = 2
 _KILO = 1_024
@@ -28,7 +28,7 @@ def _number_lines(lines: list[str], first: int) -> str:
 
 
 def render_file(path: str, text: str, view_range: Any) -> str:
-    """Render a file's lines with numbers, or a range, whose end may be -1."""
+    """Render the numbered lines of a file or a range; its end may be -1."""
     lines = text.split("\n")
     if len(lines) > MOST_LINES:
         raise ToolError(f"File {path} exceeds maximum line limit of 999,999 lines.")
@@ -106,7 +106,7 @@ def _lines_with(text: str, old: str) -> list[str]:
 
 
 def insert(path: str, text: str, line: int, added: str) -> Edited:
-    """Insert lines after a line; 0 is before the first."""
+    """Insert lines after a line; line 0 means before the first line."""
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()

@@ -1,4 +1,4 @@
-"""Claude's memory tool: a file is a memory, and its path the key."""
+"""Claude's memory tool: each file is a memory, and the file's path is the key."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ MOST_BYTES = 1_048_576
 class AsyncGreenroomMemoryTool(BetaAsyncAbstractMemoryTool):
     """Claude's files under ``/memories`` in a database; for ``AsyncAnthropic``.
 
-    They are memories in the namespace ``user:NAME:files`` of the principal's user, or, without one, in
+    Each file is a memory in the namespace ``user:NAME:files`` of the principal's user, or, without a user, in
     ``agent:ID:files``. An error is an ``anthropic.lib.tools.ToolError``, which the model gets.
 
-    Each change of one file is one commit with an expected version. After a conflict it is repeated on the new
-    version. A directory exists while it has files.
+    Each change of one file is one commit with an expected version. After a conflict, the change is repeated
+    on the new version. A directory exists while it has files.
 
     Args:
         database: An open database, on any event loop.
@@ -156,7 +156,7 @@ class AsyncGreenroomMemoryTool(BetaAsyncAbstractMemoryTool):
                 raise ToolError(f"The destination {ROOT}/{target} already exists")
 
     async def _move(self, source: str, target: str) -> bool:
-        """Move a file, with changes by others since; return whether the target was free."""
+        """Move a file, with changes that others make meanwhile; return whether the target was free."""
         version = 0
         while (found := await self._find(source)) is not None:
             if not await self._keep(target, _text(found), after=version):
@@ -177,7 +177,7 @@ class AsyncGreenroomMemoryTool(BetaAsyncAbstractMemoryTool):
             raise ToolError(refusal.sentence) from None
 
     async def _keep(self, path: str, text: str, *, after: int) -> bool:
-        """Store a file's next version; return whether the version before was the expected one."""
+        """Store the next version of a file; return whether ``after`` was the current version."""
         size = len(text.encode(errors="surrogatepass"))
         if size > MOST_BYTES:
             raise ToolError(
@@ -189,7 +189,7 @@ class AsyncGreenroomMemoryTool(BetaAsyncAbstractMemoryTool):
                 StoreMemory,
                 namespace=self._memories.namespace,
                 key=key_of(path),
-                compress=False,  # so that a list has the size of the text
+                compress=False,  # so that a list shows the size of the text
                 expected_version=after,
                 **({"content": text} if text else {"value": ""}),
             )
@@ -200,7 +200,7 @@ class AsyncGreenroomMemoryTool(BetaAsyncAbstractMemoryTool):
         return True
 
     async def _forget(self, path: str, version: int | None = None) -> bool:
-        """Forget a file; return whether it existed, at the given version if there is one."""
+        """Forget a file; with ``version``, only if it is current. Return whether it was forgotten."""
         given = {} if version is None else {"expected_version": version}
         try:
             gone = await self._memories.ask(
@@ -257,7 +257,7 @@ _twin = attrgetter("_tool")
 
 
 class GreenroomMemoryTool(BetaAbstractMemoryTool):
-    """The same for the ``Anthropic`` client, which blocks; for a thread without an event loop.
+    """Claude's memory tool for the blocking ``Anthropic`` client, in a thread without an event loop.
 
     Args:
         database: An open database.
@@ -286,7 +286,7 @@ class GreenroomMemoryTool(BetaAbstractMemoryTool):
 
 
 def _text(view: MemoryView) -> str:
-    """Return a file's text; an empty one is stored as a value."""
+    """Return a file's text; an empty text is stored as a value."""
     if view.value is msgspec.UNSET:
         return view.content or ""
     value = msgspec.json.decode(view.value)

@@ -22,7 +22,7 @@ def call_blocking(
 
     Raises:
         RuntimeError: this thread runs an event loop, which the call would block.
-        RuntimeClosedError: as `Database.call`.
+        RuntimeClosedError: as in `Database.call`.
     """
     try:
         anyio.get_current_task()
@@ -36,7 +36,7 @@ def blocking(
 ) -> Callable[Concatenate[Any, P], R]:
     """Return the blocking twin of an async method, for a class with a ``_database``.
 
-    `twin` returns the object that has the async method, from the one that blocks.
+    ``twin`` maps the object that blocks to the object that has the async method.
     """
 
     @wraps(method)

@@ -1,4 +1,4 @@
-"""Requests about memories by one principal, checked like those of the tools."""
+"""Requests of one principal about memories; arguments are checked as in the tools."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class MemoryRequests:
         self._principal = principal
 
     async def ask(self, request_type: type[Message[R]], **arguments: Any) -> R:
-        """Check the arguments like a tool's, and send the request to the actor.
+        """Check the arguments as a tool does, and send the request to the actor.
 
         Raises:
             Refusal: from the actor, or for an argument that breaks a rule or has no JSON form.
@@ -51,7 +51,7 @@ class MemoryRequests:
         return await self._database.ask(memory_address(self.namespace), request, principal=self._principal)
 
     async def query(self, query_type: type[Procedure[R]], **arguments: Any) -> R:
-        """Check the arguments like those of a tool, and run the query in the namespace."""
+        """Check the arguments as a tool does, and run the query in the namespace."""
         query = parse_request(query_type, encode({"namespace": self.namespace, **arguments}))
         return await self._database.query(query, principal=self._principal)
 

@@ -1,4 +1,4 @@
-"""Convert the kit's events: the text becomes a message's text, the rest its metadata."""
+"""Convert the kit's events: their text becomes a message's text, everything else its metadata."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ with needs("google-adk"):
     from google.genai import types
 
 WHOLE: Final = "adk"
-"""The member of an event's content or metadata with the kit's event."""
+"""The member of an event's content or metadata that holds the kit's event."""
 _TEXT_AT: Final = "text_at"
-"""The member with the number of the part whose text became the message's text."""
+"""The member that holds the number of the part from which the message's text comes."""
 _IN_PARTS: Final = "in_parts"
-"""The member that marks an event too large for a message, with its type."""
+"""The member that marks an event as too large for a message; it holds the event's type."""
 _LONGEST_SHOWN: Final = 10_000
 _MESSAGE_ID = re.compile(r"message_[0-9]+", re.ASCII)
 
@@ -39,7 +39,7 @@ def text_of(content: types.Content | None) -> str:
 
 
 def _content_of(event: Event, whole: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of the Greenroom event, from which `restore` makes the same event."""
+    """Return the content for the Greenroom event; `restore` makes the kit's event of it."""
     texts = _texts(event.content)
     if not texts:
         return {WHOLE: whole}
@@ -93,7 +93,7 @@ def restore(event: EventView) -> Event | None:
 
 
 def to_append(event: Event, is_kept: Callable[[str], bool]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the Greenroom event's fields, and the kept changes of the state."""
+    """Return the Greenroom event's fields, and the changes of the state that are kept."""
     whole = json.loads(event.model_dump_json(exclude_none=True))
     delta = {key: value for key, value in whole["actions"]["state_delta"].items() if is_kept(key)}
     whole["actions"]["state_delta"] = delta

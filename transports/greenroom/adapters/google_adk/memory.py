@@ -39,15 +39,15 @@ MOST_FOUND: Final = 10
 _LONGEST_QUERY: Final = 10_000
 _LONGEST_AUTHOR: Final = 128
 _ENTRY: Final = "adk"
-"""The member of a memory's metadata with the kit's entry, without the text."""
+"""The member of a memory's metadata that holds the kit's entry without the text."""
 
 
 class GreenroomMemoryService(BaseMemoryService):
     """Memories of the kit in a `Database`, private to their user.
 
-    Each event with text is one memory: its texts, without thoughts, calls and files. It is in the namespace
-    ``user:<user>:adk:<program>``, where agents of the same user find it by the server's tools. A deleted
-    memory does not return with its session.
+    Each event with text becomes one memory of its texts, without thoughts, calls and files. Its namespace is
+    ``user:<user>:adk:<program>``, where agents of the same user find it with the server's tools. A deleted
+    memory is not stored again with its session.
 
     Args:
         database: The open database.
@@ -77,10 +77,10 @@ class GreenroomMemoryService(BaseMemoryService):
         app_name: str,
         user_id: str,
         events: Sequence[Event],
-        session_id: str | None = None,  # noqa: ARG002  the kit's; see below
+        session_id: str | None = None,  # noqa: ARG002  the kit passes it
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Store the texts of events; those that were added before, by their ids, are skipped."""
+        """Store the texts of events; events whose ids were added before are skipped."""
         for event in events:
             if event.content is not None and not event.partial:
                 at = time_of(event)
@@ -101,7 +101,7 @@ class GreenroomMemoryService(BaseMemoryService):
         memories: Sequence[MemoryEntry],
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Store memories unchanged; one with an existing id is skipped."""
+        """Store memories unchanged; a memory with an existing id is skipped."""
         for memory in memories:
             both = {**(custom_metadata or {}), **memory.custom_metadata}
             entry = memory.model_copy(update={"id": memory.id or uuid.new_uuid(), "custom_metadata": both})
@@ -110,7 +110,7 @@ class GreenroomMemoryService(BaseMemoryService):
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """Return the user's ten best relevant memories of the program, best first.
 
-        Of the query the first 10,000 characters count.
+        Only the first 10,000 characters of the query count.
         """
         if not query.strip():
             return SearchMemoryResponse()
@@ -125,14 +125,14 @@ class GreenroomMemoryService(BaseMemoryService):
         return SearchMemoryResponse(memories=[entry for entry in entries if entry is not None])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
-        """Delete a memory by its id from `search_memory`; it does not return with its session."""
+        """Delete a memory by its id from `search_memory`; its session does not restore it."""
         if memory_id:
             namespace = names.memory_namespace(app_name, user_id)
             key = segment(memory_id)
             await self._memories(user_id).delete_memory(namespace, key, self._agent_id, self._agent_id)
 
     async def _keep(self, app_name: str, user_id: str, entry: MemoryEntry) -> None:
-        """Store a memory, unless it exists or existed."""
+        """Store a memory, unless it exists or has existed before."""
         text = text_of(entry.content)
         if not text.strip():
             return

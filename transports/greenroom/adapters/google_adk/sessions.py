@@ -36,22 +36,22 @@ R = TypeVar("R")
 M = TypeVar("M", bound=Message[Any])
 
 EVENTS_A_SLICE: Final = 32
-"""Events that are converted before the event loop gets a turn: one or two milliseconds."""
+"""This many events are converted before the event loop gets a turn; they take 1 or 2 ms."""
 OWN_ID: Final = "adk_session_id"
-"""The member of a session's metadata with the kit's id of it."""
+"""The member of a session's metadata that holds the session's id in the kit."""
 
 
 class GreenroomSessionService(BaseSessionService):
     """Sessions of the kit in a `Database`, as ordinary sessions.
 
-    Agents of the same user read and search them with the server's tools, and a message that such an agent
-    adds is an event of the kit's session. An event is appended with its changes of the state in one commit;
-    changes of ``app:`` and ``user:`` keys follow from it. A session is stale if another writer has appended
-    an event since it was read, as with the kit's `DatabaseSessionService`.
+    Agents of the same user read and search the sessions with the server's tools. A message that they add is
+    an event of the kit's session. An event and its changes of the state are appended in one commit; ``app:``
+    and ``user:`` keys change after this commit. A session is stale if another writer has appended an event
+    since it was read, as with the kit's `DatabaseSessionService`.
 
-    Names of programs and users have 1 to 128 characters. An event has up to 16 MB as JSON; of one over 1 MB,
-    such as a photo, agents see only the text. Each state has up to 1 MB: of a session, of a user in a
-    program, of a program.
+    Names of programs and users have 1 to 128 characters. An event has up to 16 MB as JSON; agents see only
+    the text of an event over 1 MB, such as a photo. The state of a session, of a user in a program, and of a
+    program has up to 1 MB each.
 
     Args:
         database: The open database.
@@ -72,7 +72,7 @@ class GreenroomSessionService(BaseSessionService):
     ) -> Session:
         """Create a session, and return it with all of its state.
 
-        The id is any text, stripped of blanks; empty or None for a new one. ``temp:`` keys are not stored.
+        The id is any text, stripped of blanks; empty or None for a new id. ``temp:`` keys are not stored.
 
         Raises:
             AlreadyExistsError: the user has a session of this id in the program.
@@ -117,7 +117,7 @@ class GreenroomSessionService(BaseSessionService):
     async def get_session(
         self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
     ) -> Session | None:
-        """Return a session with its events; None if the user has none there."""
+        """Return a session with its events; None if the user has no such session there."""
         name = names.session_name(app_name, user_id, session_id.strip())
         snapshot = await self._snapshot(name, user_id)
         if snapshot is None:
@@ -150,7 +150,7 @@ class GreenroomSessionService(BaseSessionService):
         return ListSessionsResponse(sessions=sessions)
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
-        """Delete a session with its events for good; a missing one is no error."""
+        """Delete a session and its events permanently; a missing session is no error."""
         service = SessionService(self._database, Principal(agent_id=self._agent_id, user=user_id))
         await service.delete_session(names.session_name(app_name, user_id, session_id.strip()))
 
@@ -160,12 +160,12 @@ class GreenroomSessionService(BaseSessionService):
         return await self._state(names.user_state_name(app_name, user_id), user_id, user_id, project)
 
     async def append_event(self, session: Session, event: Event) -> Event:
-        """Append an event once, to the session and the object; partial events are not stored.
+        """Append an event once, to the store and to ``session``; partial events are not stored.
 
         Raises:
             SessionNotFoundError: the session does not exist.
-            StaleSessionError: it has a new event since it was read.
-            ServiceError: a tool ended it, it has another event of this id, or the event is too large.
+            StaleSessionError: the stored session has a new event since ``session`` was read.
+            ServiceError: a tool ended the session, it has another event of this id, or the event is too big.
         """
         if event.partial:
             return event
@@ -215,7 +215,7 @@ class GreenroomSessionService(BaseSessionService):
         return await self._ask(append.session_id, request, session.user_id)
 
     async def _session(self, app_name: str, user_id: str, snapshot: requests.Snapshot) -> Session | None:
-        """Return a session without events; None if it is another program's or user's."""
+        """Return a session without events; None if it belongs to another program or user."""
         kept = snapshot.session
         own_id = from_json(kept.metadata).get(OWN_ID)
         if not isinstance(own_id, str) or (kept.app_name, kept.user_id) != (app_name, user_id):
@@ -232,7 +232,7 @@ class GreenroomSessionService(BaseSessionService):
         return session
 
     async def _events(self, name: str, user_id: str, newest_id: int, limit: int | None) -> list[Event]:
-        """Return the newest events up to one, oldest first; older ones are not read."""
+        """Return the last events up to ``newest_id``, oldest first; events before these are not read."""
         found: list[Event] = []
         before: int | None = newest_id + 1
         while before is not None and len(found) != limit:
@@ -261,7 +261,7 @@ class GreenroomSessionService(BaseSessionService):
         }
 
     async def _state(self, name: str, user_id: str, owner: str | None, project_id: str) -> dict[str, Any]:
-        """Return the shared state in a session; empty if the session is foreign."""
+        """Return the shared state in a session; empty if the owner or project is another."""
         snapshot = await self._snapshot(name, user_id)
         if snapshot is None:
             return {}
@@ -273,7 +273,7 @@ class GreenroomSessionService(BaseSessionService):
     def _shared_changes(
         self, app_name: str, user_id: str, shared: dict[str, Any]
     ) -> list[requests.SharedChange]:
-        """Return the changes of ``app:`` and ``user:`` keys, each for the session that has them."""
+        """Return the changes of ``app:`` and ``user:`` keys, by the sessions that have these keys."""
         changes = []
         for prefix, name, owner, project in (
             (State.APP_PREFIX, names.app_state_name(app_name), None, names.project_of_app(app_name)),
@@ -321,7 +321,7 @@ class GreenroomSessionService(BaseSessionService):
 
 
 def _split(state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split state into a session's own and the shared state; temporary keys are dropped."""
+    """Split state into the session's own state and the shared state; drop temporary keys."""
     own, shared = {}, {}
     for key, value in state.items():
         if key.startswith((State.APP_PREFIX, State.USER_PREFIX)):
@@ -346,7 +346,7 @@ def _json(value: dict[str, Any]) -> bytes:
 
 
 def _may_be_too_long(error: ServiceError) -> bool:
-    """Return whether an event is too long as a message only."""
+    """Return whether an event may be too long only for a message."""
     is_too_long = error.details.get("field") == "content" and error.details.get("unit") == "characters"
     return is_too_long or error.code == "IDEMPOTENCY_CONFLICT"
 
@@ -357,7 +357,7 @@ def _mark(session: Session, last_event_id: str) -> None:
 
 
 def _marker(session: Session) -> str:
-    """Return the last event that the object has, even if made by hand."""
+    """Return the last event that the object has, even if a program built the object."""
     marker = session._storage_update_marker  # noqa: SLF001  as in `_mark`
     if marker is not None:
         return marker

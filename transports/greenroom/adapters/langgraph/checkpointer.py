@@ -86,7 +86,7 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> AsyncGenerator[CheckpointTuple, None]:
-        """Yield checkpoints, newest first: of a thread, or of all threads without a config."""
+        """Yield checkpoints, newest first: of the thread in ``config``, or of all threads."""
         left = limit
         listing = ListCheckpoints(
             namespace=config["configurable"].get("checkpoint_ns") if config else None,
@@ -107,7 +107,7 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
             read = await self._service.read(
                 _thread_name(thread.thread_id), head.namespace, head.checkpoint_id
             )
-            if read is not None:  # it may be deleted since
+            if read is not None:  # it may have been deleted since
                 left = None if left is None else left - 1
                 yield self._tuple(thread.thread_id, read)
 
@@ -151,7 +151,7 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Store what a task wrote, until the next checkpoint includes it; existing writes stay."""
+        """Store a task's writes until the next checkpoint includes them; existing writes stay."""
         configurable = config["configurable"]
         await self._service.put_writes(
             PutWrites(
@@ -178,7 +178,7 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the data of runs in all threads.
 
-        A `DeltaChannel` of a later checkpoint may need it: see LangGraph's warning.
+        A `DeltaChannel` of a later checkpoint may need this data: see LangGraph's warning.
         """
         await self._service.delete_runs([*run_ids])
 
@@ -187,9 +187,9 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
         await self._service.copy_thread(_thread_name(source_thread_id), _thread_name(target_thread_id))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Delete the history of threads; with ``delete`` everything.
+        """Delete the history of threads; the strategy ``delete`` deletes everything.
 
-        ``keep_latest`` keeps the newest checkpoint of each namespace, and the earlier ones that its delta
+        ``keep_latest`` keeps the newest checkpoint of each namespace, and earlier checkpoints that its delta
         channels need.
         """
         if strategy not in {"keep_latest", "delete"}:
@@ -225,7 +225,7 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
-        """Do what `alist` does."""
+        """Yield the same checkpoints as `alist`, and block."""
         found = self.alist(config, filter=filter, before=before, limit=limit)
 
         async def next_tuple() -> CheckpointTuple | None:

@@ -53,7 +53,7 @@ def _compares(found: Any, name: str, wanted: Any) -> bool:
 
 
 def matches(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
-    """Return whether a namespace begins or ends with a path (``*``: any label)."""
+    """Return whether a namespace begins or ends with a path; ``*`` matches any label."""
     if condition.match_type not in {"prefix", "suffix"}:
         raise ValueError(f"the condition {condition.match_type!r} is none of prefix and suffix")
     path = condition.path

@@ -1,8 +1,8 @@
-"""Map a store's namespaces and keys, of any text, reversibly to those of memories.
+"""Map a store's namespaces and keys reversibly to namespaces and keys of memories.
 
-A label becomes a segment; each byte that a segment cannot have becomes ``~`` and two hexadecimal digits.
-Labels beyond the last segment share it, joined by ``~-``. A key uses ``%`` in place of ``~``. What gets too
-long ends with a digest; then the memory's metadata has the text.
+Names may be any text. A label becomes a segment; each byte that a segment cannot have becomes ``~`` and two
+hexadecimal digits. Further labels share the last segment, joined by ``~-``. A key uses ``%`` in place of
+``~``. A name that gets too long ends with a digest; the memory's metadata then has the full name.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _DIGEST_BYTES = 20
 
 
 class Place(NamedTuple):
-    """The place of an item: its memory's namespace and key, and the rest."""
+    """An item's place: its memory's namespace and key, and names that do not fit."""
 
     namespace: str
     key: str
-    rest: Mapping[str, Any]  # members of the metadata with the rest
+    rest: Mapping[str, Any]  # members of the metadata that hold names that are too long
 
 
 class Places:
@@ -52,12 +52,12 @@ class Places:
         return Place(":".join([self.root, *segments]), short, rest)
 
     def above(self, prefix: Namespace) -> str:
-        """Return the deepest namespace that covers everything with a prefix, and perhaps more."""
+        """Return the deepest namespace that includes all items with a prefix; it may include others."""
         whole = prefix if len(prefix) < self._segments else prefix[: self._segments - 1]
         return ":".join([self.root, *self._write(whole)])
 
     def namespace(self, written: str) -> Namespace | None:
-        """Return the namespace of a written one; None if only metadata has it."""
+        """Convert a memory's namespace back to the store's; None if only the metadata has it."""
         below = written[len(self.root) + 1 :]
         if "~~" in below:
             return None
@@ -65,7 +65,7 @@ class Places:
         return tuple(_read(label, "~") for segment in segments for label in segment.split(_JOINT))
 
     def item(self, written: str, key: str, rest: Mapping[str, Any]) -> tuple[Namespace, str] | None:
-        """Return an item's namespace and key at a place; None for no item."""
+        """Return an item's namespace and key at a place; None if no item is there."""
         namespace = self.namespace(written)
         if namespace is None:
             given = rest.get("namespace")

@@ -45,14 +45,14 @@ with needs("langgraph"):
 
 
 MOST_RANKED = 100
-"""Memories that a search with a query ranks."""
+"""A search with a query ranks at most this many memories."""
 _MOST_MINUTES = 100 * 365 * 24 * 60
 _OURS = "langgraph"
-"""The store's member of a memory's metadata, and the segment above its items."""
+"""The name of the store's member in a memory's metadata, and of the segment above its items."""
 
 
 class _Found(NamedTuple):
-    """An item of a read or a search."""
+    """An item that a read or a search found."""
 
     namespace: Namespace
     key: str
@@ -66,26 +66,25 @@ class _Found(NamedTuple):
 class GreenroomStore(BaseStore):
     """LangGraph's long-term memory, with memories of Greenroom as items.
 
-    An item's value is a memory's value, and its namespace is below ``root``. So the MCP clients of the same
-    user or agent, exports and erasure include the items, and memories that others store there are items.
+    An item's value is a memory's value, and its namespace is below ``root``. So MCP clients of the same user
+    or agent, exports and erasures include the items, and memories that others store there are items, too.
     Namespaces of any depth and keys of any text work.
-    Reads of a batch precede its writes; of several writes of one key the last counts; all writes of a batch,
-    up to 1,000, are one commit. A search without a query returns the last updated first. A search with a
-    query returns those of the 100 nearest memories that match, best first, with scores from 0 to 1.
-    ``index=False`` excludes an item from these; a list of fields is ignored, since the whole value is
-    embedded by the database's embedder. An item with a TTL expires; reads extend it unless ``refresh_ttl``
-    is false. The blocking methods run in the thread of the database; they are for threads without an event
-    loop.
+    A batch first reads, then writes. If it writes a key several times, the last write counts. All its writes,
+    up to 1,000, are one commit. A search without a query returns the last updated items first. A search
+    with a query takes the 100 nearest memories and returns those that match, best first, with scores 0 to 1.
+    ``index=False`` excludes an item from searches with a query; a list of fields is ignored, since the
+    database embeds the whole value. An item with a TTL expires; reads extend it unless ``refresh_ttl`` is
+    false. The blocking methods run in the thread of the database; they are for threads without an event loop.
 
     Args:
         database: An open database.
         principal: The caller.
-        root: The namespace above its items, of 2 to 7 segments; by default ``langgraph`` below the
-            principal's own.
+        root: The namespace above the items, of 2 to 7 segments; by default ``langgraph`` below the
+            principal's namespace.
         ttl: ``default_ttl`` in minutes, and ``refresh_on_read``. No sweeping is needed.
 
     Raises:
-        ServiceError: the root is no such namespace.
+        ServiceError: the root is no namespace of 2 to 7 segments.
     """
 
     supports_ttl = True
@@ -109,8 +108,8 @@ class GreenroomStore(BaseStore):
         """Run operations: first all reads, in order, then all writes in one commit.
 
         Raises:
-            InvalidNamespaceError: a label is no text, empty, or has a period.
-            ServiceError: a value has no JSON form or over 1 MB, the principal may not write there, or another
+            InvalidNamespaceError: a label is no text, is empty, or has a period.
+            ServiceError: a value has no JSON form or is over 1 MB, the principal may not write it, or another
                 argument breaks a rule of memories. Nothing was written.
             ValueError: an operator or condition is unknown, or a name has a lone surrogate.
         """
@@ -156,7 +155,7 @@ class GreenroomStore(BaseStore):
     # -- reading -----------------------------------------------------------
 
     async def _read(self, op: Op, leases: dict[tuple[Namespace, str], MemoryLease]) -> Result:
-        """Return the result of a read, and add the items to prolong to ``leases``."""
+        """Return the result of a read; add the items to extend to ``leases``."""
         if isinstance(op, ListNamespacesOp):
             return await self._namespaces(op)
         if isinstance(op, GetOp):
@@ -225,7 +224,7 @@ class GreenroomStore(BaseStore):
         return found[op.offset : end]
 
     async def _whole(self, hit: MemoryMatch) -> MemoryMatch | Memory | None:
-        """Return a memory with its value, which a search omits if it is large."""
+        """Return a memory with its value; a search leaves out a large value."""
         if hit.value is None and hit.content is None:
             return await self._memory.get_memory(hit.namespace, hit.key)
         return hit
@@ -241,7 +240,7 @@ class GreenroomStore(BaseStore):
         return sorted(found)[op.offset : op.offset + op.limit]
 
     async def _read_namespace(self, written: str) -> Namespace | None:
-        """Return a namespace too long for its segments, from an item's metadata."""
+        """Return a namespace that is too long for its segments, from an item's metadata."""
         cursor: str | None = None
         while True:
             page = await self._memory.page_memories(written, cursor=cursor)

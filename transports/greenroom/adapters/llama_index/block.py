@@ -26,15 +26,15 @@ with needs("llama-index"):
     from pydantic import Field, SkipValidation
 
 MOST_ASKED = 10_000
-"""Most characters of a query."""
+"""The most characters of a query."""
 
 
 class GreenroomMemoryBlock(BaseMemoryBlock[list[ContentBlock]]):
     """A block for ``Memory.from_defaults(memory_blocks=[…])`` that stores and recalls a user's memories.
 
     Messages that leave the short-term memory become memories in the namespace of the principal's user, or of
-    the agent without a user. The model's context gets what helps with the user's newest message, from all
-    memories there: of this chat, of earlier ones, and from MCP clients.
+    the agent without a user. The model's context gets the memories there that help with the user's newest
+    message: from this chat, from earlier chats, and from MCP clients.
 
     Each message with a text is one memory. The same text of the same role in the same chat is stored once, so
     a repeated flush adds nothing.
@@ -42,9 +42,9 @@ class GreenroomMemoryBlock(BaseMemoryBlock[list[ContentBlock]]):
     Attributes:
         database: An open database.
         principal: The owner of the memories.
-        max_tokens: The token budget of a recall (bytes of UTF-8 by 4). The source of a memory counts, too:
-            some 80 tokens each.
-        priority: LlamaIndex's: 0 is never cut. By default the block is cut if the context gets too long.
+        max_tokens: The token budget of a recall; four bytes of UTF-8 are a token. The source of each memory
+            counts, too: some 80 tokens.
+        priority: LlamaIndex's. With 0 the block is never cut; by default a too long context cuts it.
     """
 
     name: str = "Greenroom"
@@ -56,7 +56,7 @@ class GreenroomMemoryBlock(BaseMemoryBlock[list[ContentBlock]]):
     async def _aget(
         self, messages: list[ChatMessage] | None = None, **_block_kwargs: Any
     ) -> list[ContentBlock]:
-        """Return what helps with the user's newest message, best first, one block each."""
+        """Return the memories that help with the user's newest message, best first, one block each."""
         task = _newest_of_user(messages or [])
         if not task:
             return []
@@ -64,7 +64,7 @@ class GreenroomMemoryBlock(BaseMemoryBlock[list[ContentBlock]]):
         return [TextBlock(text=_render(memory)) for memory in recalled.memories]
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
-        """Store each message with a text; after a refusal, a repeat adds the others."""
+        """Store each message with a text; after a refusal, a second call adds the rest."""
         memories = self._memories()
         for message in messages:
             if not (message.content or "").strip():
@@ -79,7 +79,7 @@ class GreenroomMemoryBlock(BaseMemoryBlock[list[ContentBlock]]):
     async def atruncate(
         self, content: list[ContentBlock], tokens_to_truncate: int
     ) -> list[ContentBlock] | None:
-        """Drop the last blocks, which help least; None if none is left."""
+        """Drop the last blocks, which help least; return None if none is left."""
         kept = list(content)
         while kept and tokens_to_truncate > 0:
             last = kept.pop()

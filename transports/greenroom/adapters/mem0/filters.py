@@ -13,7 +13,7 @@ _EXAMPLE = "Example: filters={'user_id': 'u1'}"
 
 
 def identity(value: Any, name: str) -> str | None:
-    """Return an id as a text without surrounding blanks; None for none."""
+    """Return an id as text without surrounding blanks; None if there is no id."""
     if value is None:
         return None
     if isinstance(value, bool | list | dict):

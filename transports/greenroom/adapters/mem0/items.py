@@ -1,4 +1,4 @@
-"""Memories and their histories in mem0's form, and its payloads as metadata."""
+"""Memories and their histories in mem0's form, and mem0's payloads as metadata."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from greenroom.actors import MemoryHit, MemoryView, VersionView
 
 PROMOTED = ("user_id", "agent_id", "run_id", "actor_id", "role", "attributed_to", "expiration_date")
 FIXED = frozenset({"user_id", "agent_id", "run_id", "actor_id"})
-"""Set only by arguments and messages, and never changed."""
+"""Members that only arguments and messages set, and that never change."""
 _CORE = frozenset({"data", "hash", "created_at", "updated_at", "id", "text_lemmatized"})
 _MEANT = re.compile(r"_*(?:tags|importance|expiry|scope)")
 _ESCAPED = re.compile(r"_+(?:tags|importance|expiry|scope)")
@@ -33,7 +33,7 @@ class Item(NamedTuple):
 
     @property
     def is_expired(self) -> bool:
-        """Whether its last day is over; an invalid day never is."""
+        """Whether the memory's last day is over; an invalid day counts as not over."""
         try:
             until = expiration(self.payload.get("expiration_date"))
         except ValueError:
@@ -41,7 +41,7 @@ class Item(NamedTuple):
         return until is not None and date.fromisoformat(until) < datetime.now(UTC).date()
 
     def to_mem0(self) -> dict[str, Any]:
-        """Return it in mem0's form, without a score."""
+        """Return the memory in mem0's form, without a score."""
         more = {
             name: value for name, value in self.payload.items() if name not in _CORE and name not in PROMOTED
         }
@@ -57,7 +57,7 @@ class Item(NamedTuple):
 
 
 def item(memory: MemoryView | MemoryHit) -> Item:
-    """Return a memory that was read, listed or found whole."""
+    """Convert a memory that was read, listed or found with its whole text."""
     raw = {} if memory.metadata is UNSET else msgspec.json.decode(memory.metadata)
     payload = {name[1:] if _ESCAPED.fullmatch(name) else name: value for name, value in raw.items()}
     text = memory.content
@@ -67,7 +67,7 @@ def item(memory: MemoryView | MemoryHit) -> Item:
 
 
 def metadata_of(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a payload as metadata; names with a meaning there get a leading ``_``."""
+    """Return a payload as metadata; a name that means something there gets a leading ``_``."""
     return {f"_{name}" if _MEANT.fullmatch(name) else name: value for name, value in payload.items()}
 
 

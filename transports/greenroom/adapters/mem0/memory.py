@@ -40,21 +40,21 @@ from greenroom.runtime import Refusal
 R = TypeVar("R")
 PROCEDURAL = "procedural_memory"
 MOST_FOUND = 100
-"""Most hits of one search, before filters by agent and metadata."""
+"""The most hits of one search, before filters by agent and metadata apply."""
 UNSET: Any = object()
 
 
 class AsyncMemory:
     """mem0's ``AsyncMemory``, with its methods, over the memories of a database.
 
-    Memories with a ``user_id`` are in ``user:ID:mem0``, visible to this user only; those of an agent without
-    a user are in ``agent:ID:mem0``; those of a run alone in ``agent:mem0:mem0``. Errors are mem0's: a
-    `ValidationError`, or a ``ValueError``.
+    Memories with a ``user_id`` are in ``user:ID:mem0``; only this user sees them. Memories of an agent
+    without a user are in ``agent:ID:mem0``; memories of a run alone in ``agent:mem0:mem0``. Errors are a
+    `ValidationError` like mem0's, or a ``ValueError``.
 
     Args:
         database: An open database, on any event loop.
-        extractor: Makes memories of messages if ``infer`` is true, in a thread of its own. Without one each
-            message's text is stored unchanged: no language model is called.
+        extractor: Makes memories of messages if ``infer`` is true, in a thread of its own. Without it, the
+            text of each message is stored unchanged: no language model is called.
     """
 
     def __init__(self, database: Database, *, extractor: Extractor | None = None) -> None:
@@ -74,9 +74,9 @@ class AsyncMemory:
         infer: bool = True,
         memory_type: str | None = None,
         prompt: str | None = None,  # noqa: ARG002  no model is prompted
-        llm: Any = None,  # noqa: ARG002  nor called
+        llm: Any = None,  # noqa: ARG002  no model is called
     ) -> dict[str, Any]:
-        """Store texts, one memory each; one of the ids is required.
+        """Store each text as one memory; one of the ids is required.
 
         Args:
             messages: A text, a message with ``role`` and ``content``, or a list of messages.
@@ -85,7 +85,7 @@ class AsyncMemory:
             run_id: The run.
             metadata: A dictionary that is stored with each memory.
             timestamp: Must be None; only mem0's platform accepts it.
-            expiration_date: The last day, ``YYYY-MM-DD``, on which searches and lists return them.
+            expiration_date: The last day, ``YYYY-MM-DD``, on which searches and lists return the memories.
             infer: Whether the extractor is called, if there is one.
             memory_type: ``procedural_memory``, or None.
             prompt: Has no effect.
@@ -114,7 +114,7 @@ class AsyncMemory:
             )
         kept = given_messages.read(messages)
         if infer and self._extractor is not None:
-            # It may take long, and call this memory: so neither the event loop nor the database waits for it.
+            # It may take long and call this memory, so a thread runs it; event loop and database go on.
             kept = await anyio.to_thread.run_sync(given_messages.extract, self._extractor, kept)
         payload = {name: value for name, value in (metadata or {}).items() if name not in FIXED} | identities
         if until is not None:
@@ -130,7 +130,7 @@ class AsyncMemory:
                 results.append(result if infer else {**result, "actor_id": each.name, "role": each.role})
             return results
 
-        # A cancelled call must not leave a part.
+        # A cancelled call must not store only some of the texts.
         return {"results": await call_whole(self._database, store)}
 
     async def get(self, memory_id: str) -> dict[str, Any] | None:
@@ -151,7 +151,7 @@ class AsyncMemory:
     ) -> dict[str, Any]:
         """Return the memories that match filters, newest update first.
 
-        The filters have ``user_id``, ``agent_id`` or ``run_id``, and conditions on the metadata.
+        The filters contain ``user_id``, ``agent_id`` or ``run_id``, and may have conditions on the metadata.
         """
         given_filters.check_numbers(top_k)
         wanted = given_filters.check(filters, others, self.get_all)
@@ -176,15 +176,15 @@ class AsyncMemory:
 
         Args:
             query: The query.
-            top_k: Most memories; a search finds 100 at most.
+            top_k: The most memories; a search finds at most 100.
             filters: As in `get_all`; filters by agent and metadata apply to the user's 100 best.
-            threshold: The least score. The best hit has the score 1, others parts of it; without a relevant
+            threshold: The least score. The best hit has the score 1, others a part of 1; without a relevant
                 hit the result is empty.
             rerank: Has no effect.
-            explain: Whether each hit has the parts of its score.
+            explain: Whether each hit shows the parts of its score.
             reference_date: Must be None; only mem0's platform accepts it.
             show_expired: Include memories after their ``expiration_date``.
-            others: None.
+            others: These are refused.
         """
         if reference_date is not None:
             raise ValueError("reference_date is not supported: words such as yesterday are of now")
@@ -225,8 +225,8 @@ class AsyncMemory:
     ) -> dict[str, str]:
         """Give a memory a new text, more metadata, or a new last day.
 
-        Members of the metadata are replaced by name, and the owner does not change. A day of None is no last
-        day. ``data`` is an older name of ``text``. Older versions stay in the history.
+        Members of the metadata are replaced by name, and the owner does not change. ``expiration_date=None``
+        removes the last day. ``data`` is an older name of ``text``. Older versions stay in the history.
         """
         text = data if text is None else text
         if text is None and metadata is None and expiration_date is UNSET:
@@ -265,7 +265,7 @@ class AsyncMemory:
     async def history(self, memory_id: str) -> list[dict[str, Any]]:
         """Return the history of a memory, oldest first: ``ADD``, each ``UPDATE``, and ``DELETE``.
 
-        The texts of a deleted memory are gone, and None here.
+        The texts of a deleted memory are lost, so they are None.
         """
         scope = await self._scope_by(memory_id)
         if scope is None:
@@ -287,7 +287,7 @@ class AsyncMemory:
         return history(versions, texts, {} if found is None else found[1].payload)
 
     async def reset(self) -> None:
-        """Refuse, and name what to call instead: others store memories in the same database."""
+        """Refuse, and name other methods to call: others store memories in the same database."""
         raise NotImplementedError(
             "a database of Greenroom is not mem0's alone: forget a user's memories by delete_all(user_id=…), "
             "or all data about a person by the request EraseUser"
@@ -306,7 +306,7 @@ class AsyncMemory:
             raise ServiceError.of(refusal) from None
 
     async def _if_there(self, request: Awaitable[R]) -> R | None:
-        """Return a reply; None if there is no such memory."""
+        """Return a reply; None if the memory does not exist."""
         try:
             return await self._result(request)
         except ServiceError as error:
@@ -367,7 +367,7 @@ class AsyncMemory:
         return scope, item(reply.memory)
 
     async def _whole(self, memory: MemoryView | MemoryHit) -> Item | None:
-        """Return a memory with its whole text; None if it is gone."""
+        """Return a memory with its whole text; None if it no longer exists."""
         if memory.withheld is not True:
             return item(memory)
         found = await self._find(memory.memory_id)

@@ -10,7 +10,7 @@ Extractor = Callable[[Sequence[dict[str, Any]]], Sequence[str]]
 
 
 class ValidationError(Exception):
-    """Arguments of ``add`` are wrong; its members are those of mem0's error."""
+    """Arguments of ``add`` are wrong; the error has the same members as mem0's."""
 
     def __init__(self, message: str, error_code: str, details: dict[str, Any], suggestion: str) -> None:
         super().__init__(message)
@@ -25,7 +25,7 @@ class Kept(NamedTuple):
     """A text to store."""
 
     text: str
-    role: str | None = None  # the role of the message, if it is one
+    role: str | None = None  # the role, if the text comes from a message
     name: str | None = None  # the name in the message, if there is one
 
 

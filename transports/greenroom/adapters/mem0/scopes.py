@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from greenroom.actors import Principal, owner_of, user_namespace
 
 OWN_AGENT = "mem0"
-"""The owner of memories of runs without user and agent."""
+"""The agent that owns memories with a run, but without a user or agent."""
 SUB = ":mem0"
 MOST_RUN_ID = 255
 _AGENT = re.compile(r"(?!mem0\.)[A-Za-z0-9_.-]{1,100}")
@@ -24,7 +24,7 @@ class Scope(NamedTuple):
 
 
 def scope_of(identities: Mapping[str, Any]) -> Scope:
-    """Return the scope for ids: the user's, else the agent's, else all runs'."""
+    """Return the scope for ids: the user's, else the agent's, else all runs' common scope."""
     user, agent, run = (identities.get(name) for name in ("user_id", "agent_id", "run_id"))
     if run is not None and len(run) > MOST_RUN_ID:
         raise ValueError(f"Invalid run_id: it has {len(run)} characters, and may have {MOST_RUN_ID}.")

@@ -2,12 +2,12 @@
 
 An event's content has the unchanged item at one of two places:
 
-- ``{"text": …, "metadata": {"item": …, "text_at": […]}}`` for a message: agents see the text. A single text
-  is null in the item; ``text_at`` is the path to it, and ``middle`` is the part that is cut from a text
-  longer than messages may be;
-- ``{"item": …}`` for all others.
+- ``{"text": …, "metadata": {"item": …, "text_at": […]}}`` for a message; agents see the text. If the item
+  has only one text, it is null there, and ``text_at`` is the path to it; ``middle`` is the part that was cut
+  from a text that is too long for a message;
+- ``{"item": …}`` for all other items.
 
-Of an item over 1 MB agents see its text, cut in the middle, or its type; see `Event.shown`.
+Agents see the text of an item over 1 MB, cut in the middle, or its type; see `Event.shown`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from greenroom.actors.content.text.truncate import truncate_middle
 EventType = Literal["message", "action", "tool_call", "reflection"]
 
 LONGEST_TOGETHER: Final = 10_000
-"""Most characters that agents see of an item with several texts."""
+"""The most characters that agents see of an item with several texts."""
 IN_PARTS: Final = "in_parts"
-"""The member that marks an item too large for a message, with its type."""
+"""The member that marks an item as too large for a message; it holds the item's type."""
 _GAP: Final = "…"
 _ACTORS: Final = {"user": "user", "system": "system", "developer": "system"}
 _ROLES: Final = frozenset({*_ACTORS, "assistant"})

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-ITEMS_A_SLICE: Final = 500  # converted between two yields: a millisecond
+ITEMS_A_SLICE: Final = 500  # this many are converted between two yields, in about 1 ms
 APP: Final = "openai-agents"
 _PREFIX: Final = "openai-agents."
-"""The beginning of the ids of events that are items."""
+"""The ids of events that are items begin with this."""
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9.-]")
 _ESCAPED: Final = "x-"
@@ -39,18 +39,18 @@ _SHOWN: Final = 80
 class GreenroomSession:
     """The history of a conversation, for ``Runner.run(…, session=…)``, in a session of Greenroom.
 
-    It implements the SDK's ``Session``. By the MCP tools agents read messages as messages, and calls of tools
-    as events of the type ``tool_call``. Each item is returned unchanged. What other agents write into the
-    session is no item. The session is created with the first item.
+    It implements the SDK's ``Session``. With the MCP tools, agents read messages as messages, and tool calls
+    as events of the type ``tool_call``. Each item is returned unchanged. Events that other agents write into
+    the session are no items. The session is created with the first item.
 
-    Popped and cleared items are removed for good, as `SessionService.clear_events` does.
+    Popped and cleared items are removed permanently, as by `SessionService.clear_events`.
 
     Args:
         database: An open `Database`.
-        session_id: Any text without lone surrogates. If it is no id of Greenroom's sessions, the session has
+        session_id: Any text without lone surrogates. If it is no valid Greenroom session id, the session has
             the id `key`, and its state has the text as ``session_id``.
         principal: The caller. The session belongs to the principal's user; another user's session is
-            refused. By default the agent ``app``, a member of every project.
+            refused. The default is the agent ``app``, a member of every project.
         project_id: The project whose members see the session; None for no project.
         session_settings: The SDK's settings: how many items a run gets.
 
@@ -59,7 +59,7 @@ class GreenroomSession:
 
     Raises:
         ValueError: the session id is invalid. The methods raise `ServiceError`, a ``ValueError``: an item
-            is invalid, the session has ended, or it belongs to another user.
+            is invalid, or the session has ended or belongs to another user.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class GreenroomSession:
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Return the newest items, oldest first.
 
-        A limit of None is that of ``session_settings``; below 0 it is no limit.
+        If the limit is None, the limit of ``session_settings`` applies; below 0 there is no limit.
         """
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
@@ -108,7 +108,7 @@ class GreenroomSession:
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add items, all or none, in one commit: up to 16 MB of JSON.
 
-        Of an item over 1 MB, such as a photo, agents see its text; passports leave it out.
+        Agents see only the text of an item over 1 MB, such as a photo; passports leave the item out.
         """
         batch = secrets.token_hex(16)
         while items:
@@ -203,10 +203,10 @@ class GreenroomSession:
 
 
 def _session_key(session_id: str) -> str:
-    """Return the id of the session of Greenroom; different ids have different ones.
+    """Return the id of the Greenroom session; different ids give different results.
 
-    An id of 1-128 of ``A-Za-z0-9_.-`` is unchanged. In others, each unsuitable byte becomes ``_`` and two
-    hexadecimal digits, after ``x-``; what is too long ends with a digest, after ``xx-``.
+    An id of 1-128 of ``A-Za-z0-9_.-`` is unchanged. In other ids, each unsuitable byte becomes ``_`` and two
+    hexadecimal digits, after ``x-``. A result that is too long ends with a digest, after ``xx-``.
 
     Raises:
         ValueError: it is no text, or has a lone surrogate.

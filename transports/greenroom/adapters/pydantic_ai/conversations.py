@@ -45,15 +45,15 @@ with needs("pydantic-ai"):
 logger = logging.getLogger(__name__)
 
 MESSAGE: Final = "pydantic_ai"
-"""The member of an event's metadata with the message; missing if a passport left it out."""
+"""The member of an event's metadata that holds the message; missing if a passport left it out."""
 RECORD: Final = "pydantic_ai_record"
-"""The member with the rest of the conversation's record; the newest one counts."""
+"""The member that holds the rest of the conversation's record; the newest one counts."""
 APP: Final = "pydantic-ai"
 PREFIX: Final = "pydantic_ai:"
 """The beginning of the ids of a conversation's events; MCP clients cannot choose such ids."""
 ENTRY: Final = f"{PREFIX}entry:"
 AFTER: Final = f"{PREFIX}after:"
-"""The beginning of the id of the event after a revision; there can be only one."""
+"""The beginning of the id of the event after a revision; a revision has only one such event."""
 FIRST: Final = "none"
 PAGE: Final = 200
 LONGEST: Final = 10_000
@@ -66,21 +66,21 @@ _PLAIN_ID = re.compile(r"(?!pydantic-ai-|(?:all|current)\Z)[A-Za-z0-9_.-]{1,128}
 class GreenroomConversations(ConversationStore):
     """A Pydantic AI `ConversationStore` with a Greenroom session for each conversation.
 
-    Each message is an event of the session, stored once: MCP clients read and search its text like that of
-    any message, and ``load`` returns it unchanged. A save is one commit. Other users' conversations are
-    invisible to this store, whatever the ``scope`` of a method, which is Pydantic AI's own.
+    Each message is an event of the session, stored once. MCP clients read and search its text like any other
+    message, and ``load`` returns it unchanged. A save is one commit. This store never shows conversations of
+    other users. The argument ``scope`` of its methods is Pydantic AI's own and does not change this.
 
         conversation = await store.load(conversation_id) or Conversation(conversation_id=conversation_id)
         result = await agent.run(prompt, conversation=conversation)
         await store.save(result)
 
-    A save is checked against the loaded revision: a second save after the same revision is a
-    `ConversationConflict`. A deleted conversation neither loads nor lists; its messages stay in the session,
-    where forks find them, until `EraseUser` removes them.
+    A save is checked against the loaded revision: a second save after the same revision raises
+    `ConversationConflict`. A deleted conversation is neither loaded nor listed. Its messages stay in the
+    session, where forks find them, until `EraseUser` removes them.
 
     Args:
         database: An open database.
-        principal: The caller: sessions belong to its user, and the model acts as its ``agent_id``.
+        principal: The caller: sessions belong to the principal's user; the model acts as its ``agent_id``.
         project_id: The project of new sessions, which only its members see; None for no project.
     """
 
@@ -93,7 +93,7 @@ class GreenroomConversations(ConversationStore):
 
     @staticmethod
     def session_of(conversation_id: str) -> str:
-        """Return the id of a conversation's session: its own if valid, else a digest."""
+        """Return the id of a conversation's session: the conversation's id if valid, else a digest."""
         if _PLAIN_ID.fullmatch(conversation_id):
             return conversation_id
         name = conversation_id.encode(errors="surrogatepass")
@@ -178,9 +178,9 @@ class GreenroomConversations(ConversationStore):
         raise LookupError(f"a passport left out the message of the entry {entry_id!r}")
 
     async def read_history(self, head_id: str | None, *, limit: int | None = None) -> list[ConversationEntry]:
-        """Return the entries up to one, oldest first, or only the last ``limit`` of them.
+        """Return the entries up to ``head_id``, oldest first, or only the last ``limit`` of them.
 
-        Entries without a message, which a passport left out, are skipped with a warning.
+        If a passport left an entry's message out, the entry is skipped with a warning.
 
         Raises:
             LookupError: an entry is missing.
@@ -222,9 +222,9 @@ class GreenroomConversations(ConversationStore):
                 raise
 
     async def _append(self, conversation_id: str, events: list[Event], *, after: str, kept: _Kept) -> None:
-        """Append events, all or none; the last one has the record.
+        """Append events, all or none; the last event has the record.
 
-        The last one's id is unique for the revision ``after``, so that a second save is refused.
+        The id of the last event is unique for the revision ``after``, so a second save is refused.
         """
         *first, last = events or [
             Event(event_type="action", actor=f"agent:{self._principal.agent_id}", content={})
@@ -283,7 +283,7 @@ class GreenroomConversations(ConversationStore):
     async def _further(
         self, session: str | None, stored: dict[str, _Stored], entry_id: str
     ) -> tuple[str, dict[str, _Stored]]:
-        """Return the next place of an entry: the whole session, then its fork's source."""
+        """Return the next place to search for an entry: the session, then its fork's source."""
         if session is not None:
             everything = await self._stored(session)
             if len(everything) > len(stored):
@@ -364,7 +364,7 @@ class _Id(str):
 
 
 def _as_event(message: ModelMessage, agent_id: str, longest: int) -> Event:
-    """Convert a message to an event for those who read the session."""
+    """Convert a message to an event for readers of the session."""
     texts = list(_texts(message))
     text = "\n".join(texts) or f"({', '.join(part.part_kind for part in message.parts) or message.kind})"
     has_text = any(isinstance(part, UserPromptPart | TextPart) for part in message.parts)

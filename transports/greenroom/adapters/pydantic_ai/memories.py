@@ -37,8 +37,8 @@ def memory_toolset(
 ) -> FunctionToolset[AgentDepsT]:
     """Return the tools ``remember``, ``recall``, ``update_memory`` and ``forget`` for an agent.
 
-    They use the memories in the namespace of the principal's user, or of the agent without a user: those that
-    MCP clients of the same user see. A refusal, such as of an unknown id or a long text, is a `ModelRetry`.
+    The tools use the memories in the namespace of the principal's user, or of the agent without a user. MCP
+    clients of the same user see these, too. A refusal, as of an unknown id or long text, raises `ModelRetry`.
 
     Args:
         database: An open database.

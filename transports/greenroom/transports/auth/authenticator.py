@@ -4,12 +4,12 @@ The rules for hosts and origins are in `origin_check` and apply first.
 
 Invariants:
 
-- A wrong credential is refused, even where none is needed.
-- Whichever part of a key is wrong, the caller gets the same answer for the same work. Only the holder of
-        a whole key learns that it was revoked or has expired.
-- A connection ends when its right ends: its key, or that no key is needed (`hold_connection`).
-- All traffic of a key is counted: its requests, and its messages of any kind, of which `FRAMES_PER_REQUEST`
-        times as many are allowed. So a flood of messages that are no requests does not evade the limit.
+- A wrong credential is refused, even if no credential is needed.
+- The answer, and the work for it, are the same for every wrong part of a key. Only the holder of a whole key
+        learns that it was revoked or has expired.
+- A connection ends when its key ends, or when a key becomes necessary (`hold_connection`).
+- All traffic of a key is counted: requests, and messages of any kind, of which `FRAMES_PER_REQUEST` are
+        allowed for each allowed request. So a flood of other messages does not evade the limit.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ LINK_RATE: Final = 30
 LINK_BURST: Final = 10
 """The number of invalid links that one address may try: log-in links, and links to passports."""
 FRAMES_PER_REQUEST: Final = 10
-"""Messages of any kind allowed per allowed request: notifications, pings, unparsable ones."""
+"""So many messages of any kind are allowed per request: notifications, pings, unparsable messages."""
 
 AUTHORIZATION: Final = b"authorization"
 _SCHEME: Final = "bearer"
@@ -110,7 +110,7 @@ class OpenAuthenticator:
         """Record nothing: there is no audit log."""
 
     def hold_connection(self, _caller: Caller, _end: Callable[[str], None]) -> AbstractContextManager[None]:
-        """Hold nothing: no right ends."""
+        """Hold nothing: rights do not end."""
         return nullcontext()
 
     def rate_limit(self, _caller: Caller) -> RateLimit | None:
@@ -131,9 +131,9 @@ class KeyAuthenticator:
         key_cache: The keys of this server.
         rate: Requests a minute for a key without a rate of its own, and for an address without a valid
             credential.
-        burst: Requests at once, likewise.
+        burst: Requests at once for such a key or address.
         trusted: The networks of the proxies that may state the client's address.
-        tokens: Checks tokens that are not our keys; None without an issuer.
+        tokens: Checks tokens that are not our keys; None if there is no issuer.
         challenge: Extra parameters of a refusal, for clients that look for a token.
         heard: Records accepted and refused callers in the audit log.
         max_message_bytes: The longest request, in bytes.
@@ -168,7 +168,7 @@ class KeyAuthenticator:
         self._challenge = challenge
 
     async def authenticate(self, caller: Caller, headers: Headers) -> Caller:
-        """Return the caller with its credential, if one is needed or was sent.
+        """Return the caller with its credential, if it needed or sent one.
 
         The caller has the identity that it claims, and the address of the connection.
 
@@ -185,7 +185,7 @@ class KeyAuthenticator:
             # Holders of a valid key are not counted here, so others at their address cannot lock them out.
             wait = self._failures.of(address_prefix(caller.address)).take(trio.current_time())
             if wait > 0:
-                # Without the id that was sent, so that invented ids cannot fill the log.
+                # The record omits the id that was sent, so that invented ids cannot fill the log.
                 self._record("authenticate", caller.address, None, HTTPStatus.TOO_MANY_REQUESTS)
                 sentence = "too many requests from your address had no valid credential"
                 raise retry_later(sentence, wait) from None
@@ -226,10 +226,10 @@ class KeyAuthenticator:
         return client_address(caller.address, header_values(headers, FORWARDED), self._trusted)
 
     def count_wrong(self, address: str | None, action: str) -> None:
-        """Count an invalid one-time link from an address, for each action by itself.
+        """Count an invalid one-time link from an address, separately for each action.
 
         Raises:
-            HttpRefusedError: Too many came from there.
+            HttpRefusedError: Too many came from this address.
         """
         buckets = self._wrong_links.setdefault(action, TokenBuckets(LINK_RATE, LINK_BURST))
         wait = buckets.of(address_prefix(address)).take(trio.current_time())
@@ -238,9 +238,9 @@ class KeyAuthenticator:
             raise retry_later("too many invalid links from your address", wait)
 
     def is_valid(self, key_id: str | None) -> bool:
-        """Return whether a credential shown earlier is still accepted; None means no credential.
+        """Return whether an earlier credential is still accepted; None means no credential.
 
-        A token of unknown expiry is.
+        A token of unknown expiry is accepted.
         """
         if key_id is None:
             return not self._key_cache.required
@@ -253,7 +253,7 @@ class KeyAuthenticator:
         return True
 
     def record_denial(self, caller: Caller, headers: Headers, status: HTTPStatus, action: str) -> None:
-        """Audit a denial decided elsewhere, for example by the origin check."""
+        """Audit a denial that was decided elsewhere, for example by the origin check."""
         key_id = None if caller.credential is None else caller.credential.id
         self._record(action, self.address_of(caller, headers), key_id, status)
 
@@ -298,7 +298,7 @@ class KeyAuthenticator:
         )
 
     def rate_limit(self, caller: Caller) -> RateLimit | None:
-        """Return the buckets of a caller's key; a caller without one is not limited."""
+        """Return the buckets of a caller's key; a caller without a key is not limited."""
         credential = caller.credential
         if credential is None or not credential.is_limited:
             return None
@@ -308,16 +308,16 @@ class KeyAuthenticator:
         return RateLimit(requests.take, frames.take)
 
     def address_group(self, address: str | None) -> str | None:
-        """Return the group that the connections of an address count for.
+        """Return the group in which the connections of an address are counted.
 
-        None if they are not counted: those of this machine, and those of proxies, which carry many clients.
+        None for uncounted connections: from this machine, and from proxies, which carry many clients.
         """
         if address is None or is_loopback(address) or is_trusted(address, self._trusted):
             return None
         return address_prefix(address)
 
     def body_budget(self, caller: Caller) -> BodyBudget:
-        """Return the budget of the caller's key, else of its address, for bytes in flight."""
+        """Return the budget for bytes in flight: the key's, or else the address's."""
         credential = caller.credential
         return self._bodies.of(
             self.address_group(caller.address) if credential is None else credential.holder
@@ -389,7 +389,7 @@ def unauthorized(
         sentence: The message for people.
         error: The error code of RFC 6750; None if no credential was sent.
         more: Further parameters of the challenge.
-        header: Whether to add which header is needed.
+        header: Whether to name the needed header in the message.
     """
     if header:
         sentence = f"{sentence}; send the header {HEADER}"
@@ -401,10 +401,10 @@ def unauthorized(
 
 
 def _bearer(headers: Headers) -> str | None:
-    """Return the bearer token of a request; None without any.
+    """Return the bearer token of a request; None if there is none.
 
     Raises:
-        HttpRefusedError: The header is no bearer token, or there are several.
+        HttpRefusedError: The header is not a bearer token, or there are several headers.
     """
     given = header_values(headers, AUTHORIZATION)
     if not given:

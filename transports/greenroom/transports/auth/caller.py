@@ -39,11 +39,11 @@ _REMEMBERED: Final = 256  # a client sends the same headers with each of its req
 
 
 class ToolChoice(NamedTuple):
-    """How a client wants its tools listed.
+    """The client's choice of how its tools are listed.
 
     Attributes:
-        profiles: The tool profiles; empty for the server's.
-        schemas: The form of the parameters' schemas; None for the server's.
+        profiles: The tool profiles; empty means the server's profiles.
+        schemas: The form of the parameters' schemas; None means the server's form.
     """
 
     profiles: tuple[str, ...] = ()
@@ -58,13 +58,13 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         agent: Its agent id; None means the client's own name.
-        agent_type: Its agent type, if it gave one.
-        projects: The projects that it named; empty for none.
-        tools: The tool profiles that it chose; empty for none.
-        schemas: The form of schemas that it chose, if it did.
-        credential: Its credential; None where none was needed.
+        agent_type: Its agent type; None if it stated none.
+        projects: The projects that it named; empty if it named none.
+        tools: The tool profiles that it chose; empty if it chose none.
+        schemas: The form of schemas that it chose; None if it chose none.
+        credential: Its credential; None if it needed none.
         address: Its address, if known.
-        is_single_request: Whether it makes only this request, with no state from earlier ones.
+        is_single_request: Whether it makes only this request, with no state from earlier requests.
         is_person: Whether it is a logged-in browser, which shows pages to a person.
     """
 
@@ -80,7 +80,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tool_choice(self) -> ToolChoice:
-        """How its tools are listed: as it requested itself, else as its credential says."""
+        """How its tools are listed: by its own request, or else by its credential."""
         if self.credential is None:
             return ToolChoice(self.tools, self.schemas)
         grant = self.credential.grant
@@ -171,7 +171,7 @@ def refuse_secrets(query: str) -> None:
     """Refuse a URL with a key in it: URLs are logged, also by proxies.
 
     Raises:
-        AccessDeniedError: There is a key in it.
+        AccessDeniedError: There is a key in the URL.
     """
     named = {part.partition("=")[0].lower().replace("-", "_") for part in query.split("&")}
     if has_key(unquote(query)) or not _SECRET_PARAMETERS.isdisjoint(named):

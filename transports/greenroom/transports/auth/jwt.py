@@ -6,9 +6,9 @@ publishes. Another verifier can replace it, for example one that asks the issuer
 Invariants:
 
 - A valid token was signed by the issuer with a published key and an asymmetric algorithm, names this server
-        (``aud``), and has not expired. Without any of these it is refused.
-- The issuer's keys are fetched when a key is missing, at most every `REFETCH_SECONDS` whatever tokens arrive,
-        and never from a URL that a token names.
+        (``aud``), and has not expired. A token that lacks one of these is refused.
+- The issuer's keys are fetched when a key is missing, at most every `REFETCH_SECONDS` for any number of
+        tokens, and never from a URL that a token names.
 - Keys are cached for `KEYS_SECONDS`. When the issuer is unreachable, older keys are refused.
 """
 
@@ -39,11 +39,11 @@ ALGORITHMS: Final = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     *("ES256", "ES384", "ES512", "EdDSA"),
 )
-"""The asymmetric ones. With ``HS256`` the issuer's public key would suffice to forge a token."""
+"""The asymmetric algorithms. With ``HS256`` the issuer's public key would suffice to forge a token."""
 
 KEYS_SECONDS: Final = 3_600.0
 REFRESH_SECONDS: Final = 600.0
-"""The age from which keys are fetched again, while the old ones are still valid."""
+"""The age from which keys are fetched again, while the old keys are still valid."""
 REFETCH_SECONDS: Final = 30.0
 LEEWAY_SECONDS: Final = 30.0
 TOKEN_BYTES: Final = 16_384
@@ -72,7 +72,7 @@ class JwtVerifier:
     Args:
         issuer: Its identifier, a URL.
         resource: The audience of tokens for this server, a URL.
-        client: Sends requests to the issuer; for tests.
+        client: Sends requests to the issuer; a parameter for tests.
         now: Returns the time by which keys age, in seconds.
     """
 
@@ -199,9 +199,9 @@ class JwtVerifier:
 def credential_of_token(access: AccessToken, now: int) -> Credential:
     """Return the credential of a token.
 
-    Its subject is the user. Its projects are those of the claim ``greenroom_projects``; without it there are
-    none. Its agent is ``greenroom_agent``, else one derived from client and subject: an agent's private data
-    must not be open to every user of the same program.
+    The subject is the user. The claim ``greenroom_projects`` has the projects; without it there are none. The
+    agent is ``greenroom_agent``, or else it is derived from client and subject: an agent's private data must
+    not be open to every user of the same program.
 
     Args:
         access: The verifier's result. Without a subject, the client is the subject.
@@ -268,7 +268,7 @@ def protected_resource(resource: str, issuer: str, scopes: Sequence[str]) -> dic
 
 
 def metadata_paths(resource: str) -> tuple[str, str]:
-    """Return the paths of that document, the one for this resource first."""
+    """Return the paths of the metadata document, the path for this resource first."""
     root = "/.well-known/oauth-protected-resource"
     return root + urlsplit(resource).path.rstrip("/"), root
 
@@ -288,7 +288,7 @@ def _checked_url(url: object) -> str:
 
 
 async def _read(response: httpx2.Response) -> bytes:
-    """Read an issuer's response, up to somewhat more than the limit."""
+    """Read an issuer's response; stop slightly above the limit."""
     content = bytearray()
     try:
         async for chunk in response.aiter_bytes():
@@ -330,7 +330,7 @@ def _texts_in(listed: object) -> list[str]:
 
 
 def _check_types(claims: Mapping[str, Any]) -> None:
-    """Check the types of claims about holder and times, which the library does not check."""
+    """Check the types of claims about holder and times; the library does not check them."""
     for name in _TIMES_OF_TOKENS:
         time = claims.get(name, 0)
         if type(time) not in {int, float} or not isfinite(time):

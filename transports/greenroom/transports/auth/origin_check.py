@@ -1,8 +1,8 @@
 """Check hosts and origins by the rules that WebSocket and HTTP share. No I/O.
 
 A refusal has an HTTP status and a message. Callers on a loopback address are not authenticated. These rules
-keep out web pages (recognised by the ``Origin`` and ``Host`` of a browser) and mistakes, not programs of this
-machine.
+keep out web pages, which the browser's ``Origin`` and ``Host`` reveal, and mistakes. They do not keep out
+programs of this machine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _REMEMBERED: Final = 256  # a client sends the same headers with each of its req
 
 
 def check_host(host: str, status: HTTPStatus) -> None:
-    """Refuse a request with a ``Host`` that is no loopback name."""
+    """Refuse a request with a ``Host`` that is not a loopback name."""
     if not _means_this_machine(host):
         # DNS rebinding: a foreign name that resolves to this machine, so that a web page reaches it.
         sentence = (

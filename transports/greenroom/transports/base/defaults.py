@@ -11,7 +11,7 @@ MAX_IN_FLIGHT: Final = 1024
 MAX_CONNECTIONS: Final = 4096
 """The most connections of each transport, and the most HTTP sessions."""
 PING_SECONDS: Final = 20.0
-"""Seconds of silence before a WebSocket ping, and after it before the end."""
+"""Seconds of silence before a WebSocket ping; after as many more, the connection ends."""
 REQUEST_SECONDS: Final = 30.0
 """The time limit of a request, in seconds."""
 SESSION_IDLE_SECONDS: Final = 1800.0
@@ -19,8 +19,8 @@ SESSION_IDLE_SECONDS: Final = 1800.0
 DEBOUNCE_SECONDS: Final = 0.1
 """Seconds within which changes of one resource become one notification."""
 RATE_LIMIT: Final = 100
-"""Requests a minute of a key without a rate of its own, and of an address without a valid key."""
+"""Requests a minute for a key without its own rate, and for an address without a valid key."""
 RATE_BURST: Final = 20
-"""Of these, the requests at once."""
+"""How many of these requests may come at once."""
 RETRY_SECONDS: Final = 5
 """The ``Retry-After`` of a refusal for lack of room, in seconds."""

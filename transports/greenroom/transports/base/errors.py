@@ -1,4 +1,4 @@
-"""Errors of several rooms that one place answers: the command line, or the HTTP server."""
+"""Errors from several rooms that one place handles: the command line, or the HTTP server."""
 
 from __future__ import annotations
 

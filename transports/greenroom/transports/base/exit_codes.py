@@ -1,4 +1,4 @@
-"""The exit codes of `greenroom`, partly those of sysexits.h, and the errors behind them."""
+"""The exit codes of `greenroom`, some from sysexits.h, and the errors behind them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE})
 def exit_code_for(errors: list[BaseException]) -> tuple[int, str] | None:
     """Return the exit code and the message for errors that were raised together.
 
-    Those of the gravest error; None if one of them is unexpected.
+    The gravest error decides. Return None if an error is unexpected.
     """
     verdicts = []
     for error in map(_as_known_error, errors):

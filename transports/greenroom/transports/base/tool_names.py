@@ -29,7 +29,7 @@ def tools_in(sentence: str) -> list[str]:
 
 
 def with_tools(sentence: str, renamed: Renamed) -> str:
-    """Replace a sentence's tool names, and drop clauses without a replacement.
+    """Replace a sentence's tool names; drop a clause if its tool has no replacement.
 
     Clauses end with a semicolon or a full stop. The first clause stays, without the name.
     """

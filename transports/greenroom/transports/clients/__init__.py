@@ -1,1 +1,1 @@
-"""Clients of MCP: their table, the setup of their files, and their hooks."""
+"""Clients of MCP: a table of clients, the setup of their files, and their hooks."""

@@ -1,4 +1,4 @@
-"""The table of MCP clients: their files of servers, and their hooks."""
+"""The table of MCP clients: the files in which they list servers, and their hooks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SERVER: Final = "greenroom"
 
 
 class Own(NamedTuple):
-    """The commands by which a client adds a server to its settings and removes it."""
+    """The commands of a client that add a server to its settings and remove it."""
 
     add: tuple[str, ...]  # the arguments to add; the entry follows as JSON
     remove: tuple[str, ...]
@@ -30,9 +30,9 @@ SECONDS: Final[Mapping[HookName, int]] = {
     "pre-compact": 10,
     "post-tool": 5,
     "stop": 10,
-    "session-end": 3,  # Codex allows no more
+    "session-end": 3,  # the most that Codex allows
 }
-"""Seconds that a client allows each hook; a hook ends sooner by itself."""
+"""Seconds that a client allows each hook; each hook ends earlier by itself."""
 
 
 class Event(NamedTuple):
@@ -45,48 +45,48 @@ class Event(NamedTuple):
 class HookClient(NamedTuple):
     """The hooks of a client."""
 
-    file: str  # its JSON file of hooks below the home folder, with lists by event under ``hooks``
-    # Its event for each useful hook. Most clients need none per tool call, which would start a process each
-    # time: the transcript has the calls.
+    file: str  # its JSON file of hooks, below the home folder; ``hooks`` has a list for each event
+    # Its event for each useful hook. Most clients need no event per tool call, which would start a process
+    # each time: the transcript has the calls.
     events: Mapping[HookName, Event]
-    # An environment variable with another folder, and the file below it.
+    # An environment variable that names another folder, and the file below that folder.
     variable: tuple[str, str] | None = None
-    grouped: bool = True  # whether a list has groups of hooks with a matcher, instead of hooks
+    grouped: bool = True  # whether a list has groups of hooks, each with a matcher, instead of hooks
     unit: int = 1  # its units of time per second
     start: Mapping[str, int] = {}  # further members of a new file
-    # The member that disables all hooks (dotted path), and the value that does so.
+    # The member that disables all hooks (dotted path), and the value with which it does.
     off: tuple[str, bool] | None = None
-    # A TOML file beside it with the hooks that the user trusts; the client runs no others.
+    # A TOML file next to it, with the hooks that the user trusts; the client runs no others.
     trust: str | None = None
     after: str = "start a new session"
 
 
 @dataclass(frozen=True)
 class Client:
-    """A client with a file of servers."""
+    """A client with a file that lists servers."""
 
     title: str
     linux: str  # its file below the home folder, or below the current folder for a project's file
     key: str  # the member of the file that maps names to servers
-    macos: str | None = None  # the same on macOS; None if it is the same
-    # An environment variable with another folder, and the file below it.
+    macos: str | None = None  # the file on macOS; None if the path is the same
+    # An environment variable that names another folder, and the file below that folder.
     variable: tuple[str, str] | None = None
     format: Format = "json"
-    # Commands that show that it is installed; the first that exists reports the version.
+    # Commands that show that the client is installed; the first existing one reports the version.
     programs: tuple[str, ...] = ()
-    sign: str | None = None  # a further folder below the home folder that shows that it is installed
+    sign: str | None = None  # a folder below the home folder that also shows that it is installed
     extension: str | None = None  # its id as an extension of VS Code
     # Members of an entry besides the command and its arguments.
     more: Mapping[str, Any] = field(default_factory=dict)
     command: str = "command"  # the entry's member for the command
-    # Its own commands to edit the file, used because it may run and write the file meanwhile.
+    # Its own commands to edit the file; they are used because it may run and write the file meanwhile.
     own: Own | None = None
-    project: bool = False  # whether the file belongs to the current project; used only if named explicitly
+    project: bool = False  # whether the file belongs to the current project; used only if a command names it
     after: str = "restart it"
     hooks: HookClient | None = None
 
     def path(self, platform: str = sys.platform) -> Path:
-        """Return the path of its file, which may not exist."""
+        """Return the path of the client's file, which may not exist."""
         if self.project:
             return Path.cwd() / self.linux
         if self.variable is not None:
@@ -101,24 +101,24 @@ class Client:
         return Path.home() / below
 
     def program(self) -> str | None:
-        """Return the path of its command, if it exists."""
+        """Return the path of the client's command, if the command exists."""
         return next((found for each in self.programs if (found := shutil.which(each))), None)
 
     def extension_folders(self) -> list[Path]:
-        """Return the folders of its installed versions as an extension."""
+        """Return the folders of the client's installed versions as a VS Code extension."""
         if self.extension is None:
             return []
         return sorted((Path.home() / ".vscode/extensions").glob(f"{self.extension}-[0-9]*"))
 
     def is_installed(self) -> bool:
-        """Whether its program, its file or its own folder exists."""
+        """Whether the client's program, its file or its own folder exists."""
         path = self.path()
         own_folder = path.parent not in {Path.home(), Path.cwd()} and path.parent.is_dir()
         sign = self.sign is not None and (Path.home() / self.sign).is_dir()
         return path.exists() or own_folder or sign or bool(self.program() or self.extension_folders())
 
     def entry(self, command: str, arguments: list[str]) -> dict[str, Any]:
-        """Return its entry for the server."""
+        """Return the client's entry for the server."""
         return {**self.more, self.command: command, "args": arguments}
 
 
@@ -214,7 +214,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         ".config/zed/settings.json",
         "context_servers",
         programs=("zed", "zeditor"),
-        more={"source": "custom"},  # versions of 2025 require it
+        more={"source": "custom"},  # client versions of 2025 require it
         after="look at the settings of its agent panel: a green dot shows that it runs",
     ),
     "cline": Client(
@@ -230,7 +230,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
     ),
     "continue": Client(
         "Continue",
-        ".continue/mcpServers/greenroom.json",  # a file of our own: its other file has a list
+        ".continue/mcpServers/greenroom.json",  # a file of our own: the client's other file has a list
         "mcpServers",
         variable=("CONTINUE_GLOBAL_DIR", "mcpServers/greenroom.json"),
         programs=("cn",),
@@ -267,7 +267,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
             {
                 "session-start": Event("SessionStart"),
                 "user-prompt": Event("BeforeAgent"),
-                # The automatic one precedes each request to the model.
+                # The automatic compaction precedes each request to the model.
                 "pre-compact": Event("PreCompress", "manual"),
                 "post-tool": Event("AfterTool", "^(run_shell_command|replace|write_file)$"),
                 "stop": Event("AfterAgent"),
@@ -299,4 +299,4 @@ HOOK_CLIENTS: Final[Mapping[str, HookClient]] = {
 BY_HAND: Final[Mapping[str, str]] = {
     "jetbrains": "JetBrains: Settings, Tools, AI Assistant, Model Context Protocol, Add, As JSON; paste this",
 }
-"""Clients with settings that the user edits by hand, and where."""
+"""Clients with settings that the user edits by hand, and the place of the settings."""

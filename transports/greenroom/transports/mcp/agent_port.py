@@ -36,7 +36,7 @@ class AgentPort(Protocol):
 
     @property
     def scopes(self) -> frozenset[str]:
-        """The agent's scopes; the agent itself refuses what they do not open."""
+        """The agent's scopes; the agent itself refuses requests that they do not open."""
 
     def check_scope(self, request: type[Any], arguments: bytes = b"") -> None:
         """Refuse a request outside the agent's scopes, before its arguments are parsed."""
@@ -44,7 +44,7 @@ class AgentPort(Protocol):
     async def ask(
         self, request: Any, *, checked: bool = False, on_accepted: Callable[[], None] | None = None
     ) -> Any:
-        """Return the reply; call `on_accepted` once the request's place is fixed."""
+        """Return the reply; call `on_accepted` once the request's place in the order is fixed."""
 
     def post(
         self,
@@ -58,11 +58,11 @@ class AgentPort(Protocol):
         """Send a checked request; call `done` with the outcome, and `on_accepted` as `ask` does.
 
         If a callback does not suffice, `in_task` is called with an async function that returns the outcome.
-        If that is known at once, None is returned.
+        If this is known at once, `post` returns None.
         """
 
     def subscriber(self, window: float) -> SubscriberPort:
         """Return a new subscriber, which merges changes within `window` seconds."""
 
     def close(self) -> None:
-        """Release what is held for the client after its end; idempotent."""
+        """Release everything that is held for the client after its end; idempotent."""

@@ -1,9 +1,9 @@
 """One client's connection: messages in and out, within their limits.
 
-It reads messages for a `Client`, and is the sink for all messages to that client. Invariants:
+A `Connection` reads messages for a `Client`, and is the sink for all messages to it. Invariants:
 
-- Nothing is read while the client has reached its limit in flight, does not read its answers, or exceeds
-        its rate limit.
+- Nothing is read while the client has as many requests in flight as allowed, does not read its answers, or
+        exceeds its rate limit.
 - After the end of input, open requests may finish in time. Then streams end with their results, and written
         output gets a moment to arrive.
 """
@@ -78,7 +78,7 @@ class Connection:
         ends this without an error. Cancelling ends it at once.
 
         Raises:
-            StoreFailedError: The store failed for good; no answer was sent for what was not durable.
+            StoreFailedError: The store failed permanently; changes that are not durable were not answered.
         """
         self._rate_limit = rate_limit
         try:
@@ -129,7 +129,7 @@ class Connection:
         self.stop()
 
     def _abort(self, serving: trio.CancelScope) -> None:
-        """Drop all output, even what waits to be sent."""
+        """Drop all output, even output that waits to be sent."""
         self._mute = True
         self._unsent.clear()
         self._unsent_bytes = 0
@@ -140,7 +140,7 @@ class Connection:
     async def _wait_for_first_frame(self) -> bool:
         """Wait for the first message; return whether there is one before the end of input.
 
-        Before it the client needs no other state, and costs no more.
+        Before the first message, the client needs no other state, and costs no more.
         """
         with trio.CancelScope() as self._reading:
             while not self._lines and not self._ended:
@@ -209,7 +209,7 @@ class Connection:
         self._put(line)
 
     def answer(self, line: bytes) -> None:
-        """Queue an answer; write it at once if no other can be written with it."""
+        """Queue an answer; write it at once if no other answer can go with it."""
         if self._idle_pump and not self._unsent and not self._lines and self._is_last():
             line = self._sink.send_now(line)
         if line:
@@ -219,7 +219,7 @@ class Connection:
         return self._client is not None and not self._client.open_requests
 
     def unanswered(self) -> None:
-        """Do nothing: a cancelled request has no answer here."""
+        """Do nothing: a cancelled request gets no answer here."""
 
     def close_stream(self) -> None:
         """Do nothing: the connection is the stream."""

@@ -66,12 +66,12 @@ class Listings:
 
 
 def _cache_policy(listed: Sized, usual: Sized) -> tuple[int, str]:
-    """Return the cache lifetime and scope of a listing; an unusual one is private."""
+    """Return the cache lifetime and scope of a listing; an unusual listing is private."""
     return STATIC if len(listed) == len(usual) else FRESH
 
 
 class HandlerContext:
-    """State that handlers answer from."""
+    """The state that handlers need for their answers."""
 
     def __init__(
         self,

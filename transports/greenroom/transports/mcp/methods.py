@@ -1,7 +1,7 @@
 """The methods of MCP in one table: parameters and handlers, in both eras.
 
-A request with parameters of the listed shape is answered at once. The SDK checks any other (`checks`): if it
-is valid, it goes to the same handler; if not, the SDK's error is the answer.
+A request with parameters of the listed shape is answered at once. The SDK checks any other request
+(`checks`): a valid request goes to the same handler, and an invalid one gets the SDK's error.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Method(NamedTuple):
     """One method.
 
     Attributes:
-        refuse: Refuses a request of a client without access, whatever it holds; returns whether it did.
+        refuse: Refuses a request of a client without access, whatever its content; returns whether it did.
         is_open: Whether it is answered before a handshake.
     """
 

@@ -1,6 +1,6 @@
 """The methods of resources, prompts, completion, and subscriptions to resources.
 
-A failure is a protocol error here; its data is what a tool's failure would hold.
+A failure is a protocol error here; its ``data`` is what the answer of a failed tool would hold.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def subscribe(at: HandlerContext, client: Client, call: Call, params: Located) -
     def begin() -> None:
         try:
             at.subscriptions.subscribe(client, params.uri)
-        except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
+        except Exception as error:  # noqa: BLE001  (every error becomes the answer)
             fail(client, call, error)
         else:
             client.answer(call, result_line(call.id, b"{}"))
@@ -223,7 +223,7 @@ def _in_turn(
 def _at_once(
     at: HandlerContext, client: Client, call: Call, request: Callable[[], Any], result: Callable[[Any], bytes]
 ) -> None:
-    """Send a request that has no order; answer an invalid one like a refused one."""
+    """Send a request that has no order; answer an invalid request like a refused request."""
     at.deadlines.watch(call)
     try:
         made = request()

@@ -28,7 +28,7 @@ class ResponseEncoder:
         if era is Era.MODERN:
             self._signed = {"resultType": "complete"}
             self._meta = {SERVER_INFO_KEY: profile.implementation}
-        # The members between a first member and the time.
+        # The members after the first member and before the time.
         self._tail = b"," + encode({**self._signed, "_meta": {**self._meta, AT_KEY: 0}})[1:-3]
 
     def result(

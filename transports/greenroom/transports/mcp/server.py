@@ -1,4 +1,4 @@
-"""The MCP server: the state that all clients share, and which clients there are."""
+"""The MCP server: the state that all clients share, and the connected clients."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ RECENT_SECONDS: Final = 300.0
 """Seconds for which a client without a connection counts as connected after its last request."""
 MOST_RECENT: Final = 256
 LONGEST: Final = 200
-"""The characters of a client's own name that are shown."""
+"""At most this many characters of a client's own name are shown."""
 
 
 class _Came(NamedTuple):
@@ -51,7 +51,7 @@ class _Came(NamedTuple):
 
 
 class ConnectedClients:
-    """The clients of one server: those connected now, and recent ones without a connection."""
+    """The clients of one server: clients connected now, and recent clients without a connection."""
 
     def __init__(self) -> None:
         self._clients: dict[Client, _Came] = {}
@@ -66,7 +66,7 @@ class ConnectedClients:
 
         Args:
             client: The client.
-            may_come_back: Whether it made one request, and its next request will look like a new client.
+            may_come_back: Whether it made one request, so that its next request looks like a new client.
         """
         came = self._clients.pop(client, None)
         if came is None or not may_come_back:
@@ -80,7 +80,7 @@ class ConnectedClients:
             del self._recent[next(iter(self._recent))]
 
     def list_clients(self) -> Iterator[ConnectedClient]:
-        """Yield each client, those with a connection first."""
+        """Yield each client, clients with a connection first."""
         now = trio.current_time()
         for client, came in self._clients.items():
             yield _view(client, came, now)
@@ -117,20 +117,20 @@ class McpServer:
         profile: The server's description.
         request_timeout: Seconds that a request may take.
         debounce: Seconds within which changes of one resource become one notification.
-        profiles: The tool profiles for clients that chose none, neither themselves nor by their keys.
-        schemas: The form of the parameters' schemas, likewise.
+        profiles: The tool profiles for clients for which neither they nor their keys chose profiles.
+        schemas: The form of the parameters' schemas if neither they nor their keys chose it.
         lists: The changes of the list of prompts, if it can change.
-        extend: Answers requests before the table of methods does; returns whether it took one.
+        extend: Answers requests before the table of methods does; returns whether it took the request.
         now: Returns the wall clock in nanoseconds since 1970 UTC, for the times in answers.
         tracer: Makes the spans of requests, instead of the tracer of OpenTelemetry's settings.
         run_ready: Processes posted messages at once (`Runtime.run_ready`).
-        hold_dispatch: A context manager that ends with that (`Runtime.hold_dispatch`).
+        hold_dispatch: Returns a context for blocks that end with ``run_ready`` (`Runtime.hold_dispatch`).
         logs_requests: Whether each completed request has a log line.
 
     Attributes:
         offers: What clients are offered, by their choice of tools.
         checks: The SDK's checks of requests (the module `checks`); None until a request needs them.
-        successors: Current tool names by older ones; calls are counted under the current name.
+        successors: The current name for each older tool name; calls are counted under the current name.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class McpServer:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run what all clients share while the block runs, without wrapping its errors."""
+        """Run all clients' shared tasks while the block runs; do not wrap its errors."""
         error: BaseException | None = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.deadlines.run)
@@ -205,12 +205,12 @@ class McpServer:
         self.connected.remove(client, may_come_back=may_come_back)
 
     def record_unread(self, agent_id: str | None = None) -> None:
-        """Record a message that is no valid request, or came too late."""
+        """Record a message that is not a valid request, or came too late."""
         if self.log is not None:
             self.log.record(UNREAD, "error", 0.0, trace_id_of(), agent=agent_id)
 
     async def import_checks(self) -> None:
-        """Import the SDK's checks of requests, unless that was done before.
+        """Import the SDK's checks of requests, unless they are imported already.
 
         Other clients are served meanwhile: the import runs in a thread, which holds the interpreter for at
         most 5 ms at a time.

@@ -1,6 +1,6 @@
 """The server's description: name, capabilities, instructions.
 
-A client learns only of what its scopes open, and its model only of listed tools.
+A client learns only about requests that its scopes open, and its model only about listed tools.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, capabilities=capabilities)
 
     def described_to(self, scopes: frozenset[str], unlisted: Collection[str] = ()) -> dict[str, Any]:
-        """Return both, as ``initialize`` and ``server/discover`` answer them."""
+        """Return both, as the answers of ``initialize`` and ``server/discover`` have them."""
         instructions = self.instructions_for(scopes, unlisted)
         said = {} if instructions is None else {"instructions": instructions}
         return {"capabilities": self.capabilities_for(scopes), **said}
@@ -108,4 +108,4 @@ GREENROOM = ServerInfo(
         "tools": {"listChanged": False},
     },
 )
-"""The product itself. A test shows that the SDK's server describes the same handlers alike."""
+"""The product itself. A test shows that the SDK's server describes the same handlers in the same way."""

@@ -1,7 +1,7 @@
 """Erase a person: find and count their data, and have every actor erase its part.
 
-It can be repeated at any time: every step does what is left, and earlier findings about the person are kept
-until the store's file is rewritten. `auth.person` defines which data belong to a person.
+An erasure can be repeated at any time: every step does what is left, and earlier findings about the person
+stay until the store's file is rewritten. `auth.person` defines which data belong to a person.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from greenroom.runtime import Address, IndexReader, Procedure, RuntimeClient, Sl
 SESSION: Final = "session"
 _KEPT_BY_TIME: Final = (IMPORT, EXPORT, PASSPORT)
 _GAPS: Final = frozenset({"lose_records", "miss_records"})
-"""The actions that the audit log has where records are missing."""
+"""The audit log has these actions where records are missing."""
 
 UserName = Annotated[
     str, Meta(min_length=1, max_length=128, description="byte for byte; no pattern, no other spelling")
@@ -63,7 +63,7 @@ class Traces(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         seen: Users by agent, from the audit log.
         is_complete: Whether the log has all its records, so that an absent agent never existed.
-        backups: The files into which the store was copied, as far as the audit log knows.
+        backups: The files into which the store was copied, from the audit log.
     """
 
     addresses: list[Address]
@@ -141,10 +141,10 @@ class UserErased(Reply, frozen=True, kw_only=True):
     Attributes:
         erased: Whether the data were erased; without ``confirm`` they are only counted.
         agents: The agents that count as the person's.
-        shared_agents: Agents that worked for the person and possibly for others; their data stay. Name those
-            in ``agents`` that are the person's alone.
+        shared_agents: Agents that worked for the person and possibly for others; their data stay. Name in
+            ``agents`` those that worked only for the person.
         backups: Copies of the store that the audit log knows, which still hold the data.
-        remains: What is still to be done, in words; empty if nothing.
+        remains: The steps that are still to be done, in words; empty if there are none.
     """
 
     erased: bool
@@ -179,7 +179,7 @@ class EraseUser(Procedure[UserErased], frozen=True, metaclass=CheckedWhenBuilt, 
     confirm: Annotated[bool, Meta(description="do it; else it is only counted")] = False
 
     async def run(self, client: Client) -> UserErased:
-        """Count or erase."""
+        """Count the person's data, or erase them."""
         runtime, principal = client.runtime, client.principal
         traces = await runtime.query(FindTraces(), principal=principal)
         keys = (await runtime.ask(KEYS_ADDRESS, ReadKeys())).keys
@@ -230,7 +230,7 @@ class EraseUser(Procedure[UserErased], frozen=True, metaclass=CheckedWhenBuilt, 
     async def _erased(
         self, runtime: RuntimeClient, principal: Principal, person: Person, addresses: Iterable[Address]
     ) -> dict[str, int]:
-        """Ask the actors one after another, each until it has no more; return the sums."""
+        """Erase in one actor after another until no data is left; return the sums."""
         counts: Counter[str] = Counter()
         asked = EraseFrom(person=person, dry_run=not self.confirm)
         everywhere = list(addresses)

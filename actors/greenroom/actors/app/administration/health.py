@@ -12,13 +12,13 @@ from greenroom.actors.search.embedding.embedding_service import EmbeddingStatist
 from greenroom.runtime import RuntimeStatistics
 
 FULL: Final = 0.9
-"""The share of the quota that counts as nearly full; writes stop at 0.95."""
+"""A store counts as nearly full from this share of its quota; writes stop at 0.95."""
 LITTLE_DISK: Final = 256 << 20
-"""The free bytes that count as nearly full; writes stop below `min_free`."""
+"""A disk with fewer free bytes counts as nearly full; writes stop below `min_free`."""
 SILENT_SECONDS: Final = 5
 """Seconds of silence that count as failure; a process that shares the folder signals each second."""
 NAMED: Final = 3
-"""The most quarantined actors that are named."""
+"""At most this many quarantined actors are named."""
 _ORDER: Final[tuple[PartStatus, ...]] = ("ok", "off", "degraded", "failed")
 
 
@@ -30,7 +30,7 @@ def serving_status(*, is_sound: bool, is_stopping: bool = False) -> ServerStatus
 
 
 def worst_of(parts: Sequence[PartHealth]) -> PartStatus:
-    """Return the worst status; `off` is no worse than `ok`."""
+    """Return the worst status; `off` counts as `ok`."""
     worst = _ORDER[max((_ORDER.index(part.status) for part in parts), default=0)]
     return "ok" if worst == "off" else worst
 
@@ -40,7 +40,7 @@ def parts_of(
 ) -> list[PartHealth]:
     """Return the health of every part.
 
-    Names, sizes and causes that concern others are left out unless ``names``.
+    Without ``names``, it leaves out names, sizes and causes that concern others.
     """
     return [
         _store(statistics, is_sound=is_sound, names=names),

@@ -25,8 +25,8 @@ class MemoriesVerified(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `VerifyMemories`.
 
     Attributes:
-        problems: The differences: the root of the namespace, and a sentence each.
-        unindexed: Memories of an older program that no search has indexed yet, so they were not compared.
+        problems: For each difference, the root of the namespace, and a sentence.
+        unindexed: Memories of an older program. No search has indexed them yet, so they were not compared.
             ``rebuild`` and the first search index them.
         imitations: Open roots with names that imitate a user, an agent or a project.
         chunks: The number of compared chunks; ``problems`` and ``rebuilt`` also name corpora, such as
@@ -62,7 +62,7 @@ class AllNamespaces(Procedure[list[str]], frozen=True, kw_only=True):
 
 
 class Imitations(Procedure[list[str]], frozen=True, kw_only=True):
-    """List the open roots with names that imitate a person's; for the operator only."""
+    """List the open roots with names that imitate a person's root; for the operator only."""
 
     runs = "snapshot"
 
@@ -76,7 +76,7 @@ class Imitations(Procedure[list[str]], frozen=True, kw_only=True):
 
 
 def stopped_imitations(store: StoppedStore) -> list[str]:
-    """Return the same for a store without an owner process."""
+    """Return the roots that `Imitations` lists, for a store without an owner process."""
     return imitating(row.root for row in store.rows(INDEX, NamespaceRow))
 
 
@@ -114,5 +114,5 @@ class VerifyMemories(Procedure[MemoriesVerified], frozen=True, kw_only=True):
 
 
 def imitating(roots: Iterable[str]) -> list[str]:
-    """Return the roots that imitate a person's."""
+    """Return the roots with names that imitate a person's root."""
     return [root for root in roots if find_imitated(root) is not None]

@@ -39,11 +39,11 @@ from greenroom.actors.sessions.storage.directory import CountSessions, ListSessi
 from greenroom.runtime import Procedure, RuntimeClient, RuntimeStatistics
 
 MOST_COUNTED: Final = 10_000
-"""The most sessions, or memories, that are counted; beyond, the reply says that there are more."""
+"""At most this many sessions, or memories, are counted; the reply says if there are more."""
 MOST_ROOTS: Final = 50
-"""The most namespaces with counted memories, likewise."""
+"""The memories of at most this many namespaces are counted."""
 MANY: Final = 1_000
-"""Counts above this are cached for `COUNTED_SECONDS`, so that many consoles cost no more than one."""
+"""Counts above this are cached for `COUNTED_SECONDS`, so that many consoles cost no more than one console."""
 COUNTED_SECONDS: Final = 30.0
 MOST_CACHED: Final = 64
 _MEMORY: Final = "memory:read"
@@ -51,7 +51,7 @@ _MEMORY: Final = "memory:read"
 _COUNTS: Final[WeakKeyDictionary[RuntimeClient, dict[Any, tuple[float, schemas.Counted]]]] = (
     WeakKeyDictionary()
 )
-"""Cached large counts, by viewer and kind, and their expiry."""
+"""Large counts by viewer and kind, each cached until its expiry."""
 
 
 @operation(
@@ -88,7 +88,7 @@ class GetOverview(Procedure[schemas.Overview], frozen=True, metaclass=CheckedWhe
             return said
         backup = await runtime.ask(LOG, ReadLastBackup())
         audit = await runtime.query(GetAuditState(), principal=principal)
-        read = await runtime.ask(KEYS_ADDRESS, ReadKeys())  # by the server itself: no action of the caller
+        read = await runtime.ask(KEYS_ADDRESS, ReadKeys())  # the server asks, not the caller
         known = Known(now, runtime.is_sound, statistics, embedding, backup, audit.gaps, read.keys, processes)
         return msgspec.structs.replace(
             said,
@@ -106,7 +106,7 @@ async def _counted(
     scope: str,
     count: Callable[[RuntimeClient, Principal], Awaitable[schemas.Counted]],
 ) -> schemas.Counted | msgspec.UnsetType:
-    """Return a count if the scope allows it; a large one may be seconds old."""
+    """Return a count if the scope allows it; a large count may be seconds old."""
     if not allows(principal.scopes, scope):
         return UNSET
     kept, what = _COUNTS.setdefault(runtime, {}), (principal.sight, scope)

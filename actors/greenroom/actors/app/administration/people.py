@@ -36,14 +36,14 @@ from greenroom.runtime import IndexReader, Procedure, Refusal, Slices
 
 
 class Processes(NamedTuple):
-    """The presence reports of all processes, and this one's id, if it sends one."""
+    """The presence reports of all processes, and the id of this process, if it reports."""
 
     reports: list[ProcessPresence]
     own: str | None
 
 
 async def read_processes(client: ClientContext) -> Processes:
-    """Read the presence reports, after renewing the one of this process."""
+    """Renew the presence report of this process, then read the reports of all."""
     own = None if client.server is None else client.server.presence()
     if own is not None:
         await client.runtime.ask(PRESENCE, TellPresence(process=own))
@@ -52,7 +52,7 @@ async def read_processes(client: ClientContext) -> Processes:
 
 
 MOST_LOOKED_AT: Final = 10_000
-"""The most sessions, namespaces and audit records that are read, each."""
+"""At most this many sessions are read, and as many namespaces and audit records."""
 MOST_PEOPLE: Final = 200
 MOST_AGENTS: Final = 20
 
@@ -64,7 +64,7 @@ class AgentSeen(msgspec.Struct, frozen=True, kw_only=True):
     """A known agent.
 
     Attributes:
-        last_seen: When its last action was that the audit log still has; null if longer ago.
+        last_seen: The time of its last action in the audit log; null if the log has no action any more.
     """
 
     agent: str
@@ -90,7 +90,7 @@ class PersonSeen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PeopleSeen(Reply, frozen=True, kw_only=True):
-    """Answers `ListPeople`, the most recently seen first.
+    """Answers `ListPeople`: people and agents, the most recently seen first.
 
     Attributes:
         is_whole: Whether every session and audit record was read, not only the first of very many.
@@ -103,7 +103,7 @@ class PeopleSeen(Reply, frozen=True, kw_only=True):
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """What the shared indexes and the audit log know of users and agents.
+    """The users and agents that the shared indexes and the audit log know.
 
     Attributes:
         pairs: Users and their agents, with the time in microseconds when each was last seen; 0 if unknown.
@@ -231,7 +231,7 @@ class GetOwnKey(Procedure[OwnKey], frozen=True, metaclass=CheckedWhenBuilt, kw_o
     runs = "here"
 
     async def run(self, client: ClientContext) -> OwnKey:
-        """Find it among all keys."""
+        """Find the caller's key among all keys."""
         runtime, principal = client.runtime, client.principal
         read = await runtime.ask(KEYS_ADDRESS, ReadKeys())
         own = next((key for key in read.keys if key.key_id == principal.key_id), None)
@@ -253,7 +253,7 @@ class EndBrowser(Procedure[BrowserEnded], frozen=True, metaclass=CheckedWhenBuil
         """Log it out here, or have its process do so within seconds.
 
         Raises:
-            Refusal: ``BROWSER_NOT_FOUND``: it is not logged in.
+            Refusal: ``BROWSER_NOT_FOUND``: the browser is not logged in.
         """
         runtime, server = client.runtime, client.server
         is_here = server is not None and server.end_browser(self.browser)

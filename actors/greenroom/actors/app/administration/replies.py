@@ -60,10 +60,10 @@ class ServerStats(Reply, frozen=True, kw_only=True):
 
 
 class Counted(msgspec.Struct, frozen=True, kw_only=True):
-    """A count of what the caller may see.
+    """A count of items that the caller may see.
 
     Attributes:
-        is_more: Whether there are more, not counted.
+        is_more: Whether there are more than were counted.
     """
 
     count: int
@@ -144,7 +144,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Overview(Reply, frozen=True, kw_only=True):
-    """Answers `GetOverview`. Absent members are for administrators, or need another scope."""
+    """Answers `GetOverview`. Absent members are only for administrators, or need another scope."""
 
     version: str
     health: list[PartHealth]

@@ -45,7 +45,7 @@ class GetStats(Procedure[schemas.ServerStats], frozen=True, metaclass=CheckedWhe
     whose: schemas.Whose = "mine"
 
     async def run(self, client: ClientContext) -> schemas.ServerStats:
-        """Sum up stored savings, and those that this process has not written yet.
+        """Sum up stored savings, and savings that this process has not written yet.
 
         Raises:
             Refusal: ``PERMISSION_DENIED``: everybody's figures are for administrators.
@@ -92,7 +92,7 @@ class HealthCheck(Procedure[schemas.Health], frozen=True, metaclass=CheckedWhenB
 
 
 async def figures_of(client: ClientContext) -> dict[str, Any]:
-    """Return the figures of `greenroom stats --json`; without a server, those of the runtime."""
+    """Return the figures of `greenroom stats --json`; without a server, the figures of the runtime."""
     if client.server is not None:
         return await client.server.figures()
     return await runtime_figures(client.runtime)

@@ -32,27 +32,27 @@ class ServerPort(Protocol):
         """Whether it accepts no further request."""
 
     async def figures(self, *, often: bool = False) -> dict[str, Any]:
-        """Return the figures of `greenroom stats --json`; ``often`` omits the slow ones."""
+        """Return the figures of `greenroom stats --json`; ``often`` omits the slow figures."""
 
     def presence(self) -> ProcessPresence:
         """Return the presence report of this process."""
 
     def end_browser(self, browser: str) -> bool:
-        """Log a browser out; return whether it was logged in there."""
+        """Log a browser out; return whether it was logged in at this process."""
 
 
 class ClientContext(PassportClient):
     """One client: its identity and its state.
 
     Args:
-        client: Its own name for itself.
+        client: The name that the client gives itself.
         scope: The scope of the client's idempotency keys.
-        locator: Finds the session of a client without a connection; None with one.
-        ledger: Counts savings; without it only stored savings are read.
+        locator: Finds the session of a client without a connection; None if it has a connection.
+        ledger: Counts savings; without a ledger, only stored savings are read.
         on_export: Called with the size of each export in bytes.
 
     Attributes:
-        files: The files that it may read, and has read.
+        files: The files that the client may read, and those that it has read.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class ClientContext(PassportClient):
         return self._ledger or Ledger(self.runtime, time.time_ns)
 
     async def charge_bytes(self, stored_bytes: int, action: str) -> None:
-        """Charge stored bytes outside of the request to the client's quota, once per action.
+        """Charge bytes stored outside of the request to the client's quota, once per action.
 
         Raises:
             Refusal: ``QUOTA_EXCEEDED``.

@@ -36,7 +36,7 @@ async def open_link(
     is_valid: Callable[[str | None], bool],
     on_export: Callable[[int], None] = lambda _: None,
 ) -> OpenedLink | None:
-    """Redeem a link and return its content; None, for any reason, if it is invalid.
+    """Redeem a link and return its content; None for an invalid link of any kind.
 
     It is redeemed last, once its content is ready: after a failure the link can be opened again.
     """

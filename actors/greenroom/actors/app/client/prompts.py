@@ -42,8 +42,8 @@ class PromptArgument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """An argument of a prompt, always a text.
 
     Attributes:
-        completes: What it is completed with, from the workspace.
-        values: The fixed values that it is completed with instead.
+        completes: The kind of names in the workspace that complete it.
+        values: Fixed values that complete it instead.
     """
 
     name: str

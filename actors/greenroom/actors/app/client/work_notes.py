@@ -1,7 +1,7 @@
 """Record what clients of one process did in their sessions, in batches after the answers.
 
-No answer waits for it: a note costs an entry in memory. A crash loses the notes since the last write, some
-seconds at most.
+No answer waits for a write: a note is first only an entry in memory. A crash loses the notes
+since the last write, at most those of some seconds.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MAX_PATH: Final = 1_024
 class _Batch(msgspec.Struct):
     """The work of one client in one session, each entry once, the latest last.
 
-    It is bounded by what a session stores.
+    It holds no more entries than a session stores.
     """
 
     files: dict[str, int] = msgspec.field(default_factory=dict)
@@ -73,7 +73,7 @@ class _Batch(msgspec.Struct):
 
 
 def _put(table: dict[K, V], key: K, value: V, most: int) -> None:
-    """Put an entry at the end of a table; drop the first beyond the limit."""
+    """Append an entry to a table; above the limit, drop the first entry."""
     table.pop(key, None)
     table[key] = value
     if len(table) > most:
@@ -91,7 +91,7 @@ class WorkNotes:
     def noting(self, client: ClientContext, request: Any, tool: str) -> Callable[[Any], None] | None:
         """Return a function that records an answered request in the current session.
 
-        None without a current session.
+        Return None if there is no current session.
         """
         noted, session_id = NOTED[type(request)], client.session.session_id
         if session_id is None:

@@ -52,9 +52,9 @@ from greenroom.runtime import GreenroomError
 R = TypeVar("R", bound=ListReply)
 
 SECONDS: Final = 1.0
-"""The time limit for finding a reason; after it the answer has none."""
+"""The time limit for finding a reason; after that, the answer has no reason."""
 MOST_RECORDS: Final = 1_000
-"""The newest audit records among which a match for a filter is searched."""
+"""This many of the newest audit records are searched for a match of a filter."""
 _FILES: Final = "files"
 _SYMBOLS: Final = "symbols"
 _PLACES: Final = "places in the code"
@@ -66,7 +66,7 @@ _COUNT_SECONDS: Final = 0.5
 _STEPS: Final = "steps"
 _MESSAGES: Final = "messages"
 _MOST: Final = 1_000
-"""The most messages that are read."""
+"""At most this many messages are read."""
 _USUAL_THRESHOLD: Final = next(
     field.default for field in msgspec.structs.fields(SearchContext) if field.name == "fuzzy_threshold"
 )
@@ -78,7 +78,7 @@ async def _of_memories(asker: Asker, request: ListMemories, _: Any) -> EmptyBeca
 
 
 async def _of_records(asker: Asker, request: GetAuditLog, _: Any) -> EmptyBecause | None:
-    """Return which filters no record matches; this look-up is not audited as a read."""
+    """Return the filters that no record matches; this look-up is not audited as a read."""
     last = (await asker.ask(GetAuditState())).last
     found = (await asker.ask(ReadAuditLog(start=max(0, last - MOST_RECORDS), limit=MOST_RECORDS))).records
     if not found:
@@ -136,7 +136,7 @@ async def _no_relevant_message(asker: Asker, _request: Any, _reply: Any) -> Empt
 
 
 async def _of_index(asker: Asker, _request: Any, reply: Any) -> EmptyBecause | None:
-    """Return that the index is empty or incomplete, if so."""
+    """Return that the index is empty or incomplete, if it is."""
     freshness = reply.freshness
     if freshness.state == "indexing" or (freshness.of or 0) > freshness.indexed:
         of = "files that are still counted" if freshness.of is None else f"{freshness.of:,} files"
@@ -336,7 +336,7 @@ EXPLANATIONS: Final[Mapping[type[Any], Explanation]] = {
     GetAuditLog: Explanation("records", first=_of_records),
     ListApiKeys: Explanation("API keys", {"include_ended": Filter(widest=True)}),
 }
-"""All requests with possibly empty answers, except memory searches, which give their own reasons."""
+"""All requests whose answers may be empty, except memory searches, which give their own reasons."""
 
 
 async def explain_empty(asker: Asker, request: Any, reply: R) -> R:

@@ -1,4 +1,4 @@
-"""Find the filters that exclude every result, by repeating the search with fewer of them."""
+"""Find the filters that exclude every result, by repeating the search with fewer filters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Asker(NamedTuple):
     """The identity for which a reason is found.
 
     Attributes:
-        principal: The caller; a reason reveals only what the caller could see itself.
+        principal: The caller; a reason reveals only data that the caller could see itself.
         ask: Sends a request of our own and returns its answer; it is not counted.
     """
 
@@ -39,7 +39,7 @@ class Filter(NamedTuple):
     """A parameter that narrows a search.
 
     Attributes:
-        values: Returns the values that it compares in an answer; None if they cannot be misspelt.
+        values: Returns the values in an answer that the filter compares; None if they cannot be misspelt.
         widest: The value that excludes nothing.
     """
 
@@ -48,7 +48,7 @@ class Filter(NamedTuple):
 
 
 Why = Callable[[Asker, Any, Any], Awaitable[EmptyBecause | None]]
-"""Returns why an answer to a request is empty, or None for another reason."""
+"""Returns why an answer to a request is empty, or None if it finds no reason."""
 
 
 class Explanation(NamedTuple):
@@ -58,7 +58,7 @@ class Explanation(NamedTuple):
         what: The searched or listed items, as sentences name them.
         filters: The narrowing parameters; ``outer.inner`` is a member of an object.
         first: The check before the filters.
-        last: The check if no filter is the cause; else nothing is stored.
+        last: The check after the filters. If no check finds a reason, nothing is stored.
         wide: Parameters for a large page.
     """
 
@@ -83,7 +83,7 @@ class Explanation(NamedTuple):
         return found or asker.because("nothing_stored", what=self.what)
 
     async def _no_match(self, asker: Asker, request: Any) -> EmptyBecause | None:
-        """Return which filters exclude everything that exists without them."""
+        """Return the filters that exclude everything, if there are results without them."""
         given = {
             name: value
             for name, filter_ in self.filters.items()
@@ -112,14 +112,14 @@ class Explanation(NamedTuple):
 
 
 def value_of(request: Any, name: str) -> Any:
-    """Return the value of a parameter, or of a member of one."""
+    """Return the value of a parameter, or of a parameter's member."""
     outer, _, inner = name.partition(".")
     value = getattr(request, outer)
     return getattr(value, inner, None) if inner else value
 
 
 def _with(request: Any, values: Mapping[str, Any]) -> Any:
-    """Return a request with other values for parameters, or for members of them."""
+    """Return a request with other values for parameters or their members."""
     for name, value in values.items():
         outer, _, inner = name.partition(".")
         new = msgspec.structs.replace(getattr(request, outer), **{inner: value}) if inner else value

@@ -160,7 +160,7 @@ def _numbers(names: Iterable[str]) -> dict[str, int]:
 def _on_plane(
     count: int, others: int, vectors: Vectors, near: layout.Links, links: layout.Links, check: Check
 ) -> Floats:
-    """Return positions by meaning; nodes without vectors lie outside, others amid their links."""
+    """Return positions by meaning; memories without vectors lie outside, other nodes amid their links."""
     places = np.zeros((count + others, 2), np.float32)
     own = np.full(count, -1, np.intp)
     own[vectors.nodes] = np.arange(len(vectors.nodes))
@@ -179,7 +179,7 @@ def _on_plane(
 def _by_links(
     memories: Memories, others: int, vectors: Vectors | None, links: layout.Links, check: Check
 ) -> Floats:
-    """Return positions by links; nodes of one meaning, or one namespace, start close together."""
+    """Return positions by links; nodes with one meaning, or in one namespace, start close together."""
     count = len(memories.shown)
     places = np.zeros((count + others, 2), np.float32)
     namespaces = sorted({memory.namespace for memory in memories.shown})

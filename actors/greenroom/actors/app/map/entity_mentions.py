@@ -26,9 +26,9 @@ from greenroom.runtime import Address, GreenroomError, ProcedureContext
 SECONDS: Final = 2.0
 """The time limit for searching memories and sessions."""
 NAMES: Final = 4
-"""The most names of an entity that are searched."""
+"""At most this many names of an entity are searched."""
 SESSIONS: Final = 30
-"""The most sessions that are searched."""
+"""At most this many sessions are searched."""
 HITS: Final = 10
 _CUT: Final = "not all memories and sessions were looked through in 2 s"
 _EXACT: Final = 100
@@ -93,7 +93,7 @@ class _Elsewhere:
     async def _look_in_memories(self, context: ProcedureContext, name: str) -> None:
         search = SearchSpec(
             below=None, query=name, mode="semantic", boost=0.0, filters=MemoryFilters(), limit=3 * HITS
-        )  # ignores case, and finds more, which is then left out
+        )  # ignores case, so it finds too much; the loop leaves that out
         for hit in (await find(context, search)).hits:
             memory = hit.memory
             if self._is_in(_text_of(hit)):
@@ -114,7 +114,7 @@ class _Elsewhere:
             )
             try:
                 hits = await context.ask(Address("session", session.session_id), FindMessages(asked=asked))
-            except GreenroomError:  # it fails, or was deleted since it was listed
+            except GreenroomError:  # the session fails, or was deleted after it was listed
                 return
             found |= {
                 hit.message.message_id: None for hit in hits.results if self._is_in(hit.message.content)

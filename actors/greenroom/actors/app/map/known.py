@@ -9,14 +9,14 @@ from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.memories.requests.map_replies import MappedEntity
 
 NAMES: Final = 4
-"""The most names of an entity that are searched."""
+"""At most this many names of an entity are searched."""
 
 
 class Known(NamedTuple):
     """The data of a map besides the memories.
 
     Attributes:
-        conflicts: Pairs of memory ids: a memory, and an older one that it may contradict.
+        conflicts: Pairs of memory ids: a memory, and an older memory that it may contradict.
     """
 
     principal: Principal

@@ -26,14 +26,14 @@ GRAPH: Final = (
 )
 _GOLDEN: Final = np.pi * (3 - np.sqrt(5))
 _LEAST_MESH, _MOST_MESH = 32, 128
-"""The least and the most lines of the mesh; more nodes have more lines."""
+"""The least and the most lines of the mesh; a mesh for more nodes has more lines."""
 _PULL: Final = 4.0
 _GRAVITY: Final = 1.0
 _EDGE: Final = 0.02
 """How far the mesh extends beyond the outermost nodes, as a fraction of its width."""
 
 NEIGHBOURS: Final = 4
-"""The number of neighbours of each."""
+"""The number of neighbours of each vector."""
 _SMALL: Final = 1_500
 """Up to this many vectors, all pairs are compared."""
 _GROUPS_LOOKED_AT: Final = 4
@@ -61,8 +61,8 @@ def scattered(groups: Places, chances: npt.NDArray[np.int64]) -> Floats:
     A position depends on the node's own numbers and the number of groups, not on other members.
 
     Args:
-        groups: The group of each, from 0 on without a gap.
-        chances: A random number of each, below 2**48.
+        groups: The group of each node; groups are numbered from 0 without gaps.
+        chances: A random number for each node, below 2**48.
     """
     middles = spiral(int(groups.max(initial=0)) + 1)
     wide = np.float32(1 / np.sqrt(len(middles)))
@@ -96,7 +96,7 @@ def around(count: int) -> Floats:
 
 
 def amid(places: Floats, count: int, links: Links) -> Floats:
-    """Return positions with all nodes but the first ``count`` amid their neighbours."""
+    """Return positions in which every node after the first ``count`` lies amid its neighbours."""
     places = places.copy()
     linked = links.target >= count
     target, source = links.target[linked], links.source[linked]
@@ -156,7 +156,7 @@ class _Mesh:
         self._kernels = np.fft.rfft2(kernels).astype(np.complex64)
 
     def repulsion(self, places: Floats, weights: Floats) -> Floats:
-        """Return for each node the sum over all others of weight by distance.
+        """Return for each node the sum of weight divided by distance over all other nodes.
 
         Args:
             places: Two rows: the x and y of each node.
@@ -191,10 +191,10 @@ class Neighbours(NamedTuple):
 
 
 def neighbours(vectors: Floats, check: Callable[[], None]) -> Neighbours:
-    """Return the `NEIGHBOURS` nearest of each vector by cosine, as pairs.
+    """Return the `NEIGHBOURS` nearest vectors of each vector by cosine, as pairs.
 
-    Many vectors are grouped around centroids (k-means, Lloyd 1957). Each vector is compared with those of the
-    groups with the nearest centroids: an inverted file (Jégou et al. 2011).
+    Many vectors are grouped around centroids (k-means, Lloyd 1957). Each vector is compared with the vectors
+    in the groups of the nearest centroids: an inverted file (Jégou et al. 2011).
     """
     count = len(vectors)
     if count <= NEIGHBOURS:

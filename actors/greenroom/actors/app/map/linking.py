@@ -24,7 +24,7 @@ Check = Callable[[], None]
 
 
 class Other(NamedTuple):
-    """A node that is no memory: type, page reference, name, parent."""
+    """A node that is not a memory: its type, page reference, name and parent."""
 
     type: NodeType
     id: str
@@ -36,7 +36,7 @@ class Linked(NamedTuple):
     """The links of memories.
 
     Attributes:
-        others: The nodes that are no memories, numbered after them; most links first.
+        others: The nodes that are not memories, most links first; their numbers follow the memories'.
         types: The type of each link, as its index in `LINKS`.
     """
 
@@ -46,7 +46,7 @@ class Linked(NamedTuple):
 
 
 class _Found:
-    """The links so far; numbers of other nodes are offset by the memories' count."""
+    """The links so far; the numbers of other nodes begin after those of the memories."""
 
     def __init__(self, memories: int) -> None:
         self.source: list[int] = []
@@ -113,7 +113,7 @@ def _conflicts(memories: Memories, known: Known) -> Iterator[tuple[int, int]]:
 
 
 def _origins(memories: Memories, known: Known) -> Iterator[tuple[int, Other]]:
-    """Yield links to the sessions and conversations of origin."""
+    """Yield links to the sessions and conversations from which memories came."""
     own = user_namespace(known.principal)
     for node, memory in enumerate(memories.shown):
         if memory.session_id is not None:

@@ -31,7 +31,7 @@ class Memories(NamedTuple):
 
 
 class Vectors(NamedTuple):
-    """Unit vectors, one per row, and the index of each one's memory."""
+    """Unit vectors, one per row, and for each vector the index of its memory."""
 
     space: str
     nodes: Places

@@ -1,4 +1,4 @@
-"""The request for a map: it asks the actors, and combines their replies into one."""
+"""The request for a map: ask the actors, and combine their replies into one reply."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from greenroom.runtime import GreenroomError, Procedure, ProcedureContext
 
 CORPORA: Final = 20
 ENTITIES: Final = 300
-"""The most entities of each corpus that are searched."""
+"""At most this many entities of each corpus are searched."""
 SESSIONS: Final = 200
 PAGES: Final = 5
-"""The most pages of sessions that are read for their purposes."""
+"""At most this many pages of sessions are read for their purposes."""
 CONFLICTED: Final = 5
-"""The most roots with a comparison of their newest memories with older ones, one page each."""
+"""In at most this many roots, one page of the newest memories is compared with older ones."""
 PAIRS: Final = 200
 _DRAWING: Final = "greenroom.actors.app.map.drawing"
 
@@ -89,7 +89,7 @@ class MemoryMap(Procedure[schemas.MemoryMapped], frozen=True, metaclass=CheckedW
     async def _memories(
         self, context: ProcedureContext, filters: MemoryFilters, names: list[list[str]]
     ) -> _Found:
-        """Return the owners' memories; several owners share the room."""
+        """Return the owners' memories; several owners share the limit."""
         below = self.namespace if filters.namespace is None else filters.namespace
         roots = await roots_to_ask(context, below)
         found = _Found([], [])
@@ -109,7 +109,7 @@ class MemoryMap(Procedure[schemas.MemoryMapped], frozen=True, metaclass=CheckedW
     async def _conflicts(
         self, context: ProcedureContext, filters: MemoryFilters, found: _Found
     ) -> list[tuple[str, str]]:
-        """Return which of the newest memories may contradict older ones; none for a list."""
+        """Return the newest memories that may contradict older ones; return none for a list."""
         pairs: list[tuple[str, str]] = []
         for root in [each.root for each in found.roots][:CONFLICTED] if self.kind != "list" else []:
             asked = ListMemoryPairs(namespace=filters.namespace or root, kind="conflicts", limit=PAIRS)
@@ -132,14 +132,14 @@ class MemoryMap(Procedure[schemas.MemoryMapped], frozen=True, metaclass=CheckedW
 
 
 class _Found(NamedTuple):
-    """The owners' replies, and what is missing."""
+    """The owners' replies, and notes about missing parts."""
 
     roots: list[MappedRoot]
     notes: list[str]
 
 
 def shares(totals: Mapping[str, int], limit: int) -> dict[str, int]:
-    """Divide the room: all if they fit, else in proportion, at least one each."""
+    """Divide the limit: all memories if they fit, else in proportion, at least one each."""
     whole = sum(totals.values())
     if whole <= limit:
         return dict(totals)
@@ -152,7 +152,7 @@ async def _entities(context: ProcedureContext) -> list[MappedEntity]:
         return []
     found: dict[str, MappedEntity] = {}
     for row in (await context.query(VisibleCorpora()))[:CORPORA]:
-        with suppress(GreenroomError):  # it fails, or was dropped since it was listed
+        with suppress(GreenroomError):  # the corpus fails, or was dropped after it was listed
             named = await context.ask(corpus_address(row), NameEntities(corpus=row.full_name, limit=ENTITIES))
             for entity in named:
                 found.setdefault(entity.name.casefold(), entity)

@@ -18,7 +18,7 @@ from greenroom.actors.core.validation.validation_messages import parts_of, quote
 
 _DIGITS: Final = 9
 OLDER_ARGUMENTS: Final[Mapping[str, str]] = {"file_path": "path", "detail_level": "detail"}
-"""Current names of arguments by older ones, which are always accepted and listed on demand."""
+"""The current name of each older argument name. Older names are always accepted, and listed on demand."""
 _OLDER_DETAILS: Final[Mapping[str, str]] = {"brief": "brief", "detailed": "normal", "expert": "thorough"}
 
 
@@ -80,10 +80,10 @@ def listed(*, older: bool = False) -> tuple[Prompt, ...]:
 
 
 def read_arguments(declared: Declared, given: Mapping[str, str]) -> Any:
-    """Parse a prompt's arguments; empty ones count as absent.
+    """Parse a prompt's arguments; empty arguments count as absent.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR``: one is unknown, missing, or breaks a limit.
+        Refusal: ``VALIDATION_ERROR``: an argument is unknown, missing, or breaks a limit.
     """
     hints = get_type_hints(declared.arguments, include_extras=True)
     raw = {

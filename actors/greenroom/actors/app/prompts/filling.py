@@ -21,7 +21,7 @@ _WORD: Final = re.compile(r"[A-Za-z_]\w{2,}")
 _QUERY_WORDS: Final = 40
 _OUTLINE_TOKENS: Final = 1_500
 _REVIEWED: Final = 3
-"""The most changed files with a look-up of their users."""
+"""For at most this many changed files, the code that uses them is looked up."""
 
 
 async def fill(name: str, arguments: Any, gathering: Gathering) -> str:

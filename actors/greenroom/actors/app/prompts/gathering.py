@@ -1,7 +1,7 @@
 """Look up the available context of a prompt: code, memories and the session.
 
-Missing context is no failure, but is reported. Only a named path in no workspace, or one that does not exist,
-is an error, as for the tools.
+Missing context is no failure, but is reported. As for the tools, it is an error only if a named path is in no
+workspace or does not exist.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Gathering:
                 self._say_marks(source, made.outline)
 
     async def related(self, path: str | None, symbol: str | None) -> list[Dependency]:
-        """Look up what the code uses, and what uses it; return the latter."""
+        """Look up the dependencies and the users of the code; return the users."""
         users: list[Dependency] = []
 
         with self._or_say("dependencies"):
@@ -143,7 +143,7 @@ class Gathering:
     async def similar(
         self, query: str, title: str, *, without: str | None = None, only: Callable[[str], bool] | None = None
     ) -> list[CodeFile]:
-        """Look up code by its function; return the places."""
+        """Look up code by what it does; return the places."""
         found: list[CodeFile] = []
         if not query.strip():
             return found
@@ -170,7 +170,7 @@ class Gathering:
         return found
 
     async def like(self, path: str) -> None:
-        """Look up similar files, and the beginning of the most similar ones."""
+        """Look up similar files, and the beginnings of the most similar files."""
         with self._or_say("Like it"):
             found = await SimilarFiles(path=path, limit=SIMILAR).run(self._client)
             if not found.results:
@@ -191,7 +191,7 @@ class Gathering:
             await self._file(ReadFile(path=path, lines="1-120", again=True), title, share=0.2)
 
     async def frames(self, problem: str) -> None:
-        """Look up the places of the workspace in a trace, the last ones first."""
+        """Look up the code of the workspace that a stack trace names, last places first."""
         places = [(one or other, int(line or number)) for one, line, other, number in _FRAME.findall(problem)]
         seen: set[tuple[str, int]] = set()
         for path, line in reversed(places):

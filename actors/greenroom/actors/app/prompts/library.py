@@ -36,11 +36,11 @@ _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _PLACE: Final = re.compile(r"(\\?)\{\{[ \t]*([A-Za-z0-9_-]{1,64})[ \t]*\}\}")
 MAX_PROMPTS: Final = 200
 UNWATCHED_SECONDS: Final = 60.0
-"""The interval of reading the folder if the system does not report changes, in seconds."""
+"""If the system does not report changes, the folder is read again after this many seconds."""
 
 
 class InvalidPromptError(Exception):
-    """A file is no prompt; the message says why."""
+    """A file is not a valid prompt; the message says why."""
 
 
 class _Front(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -54,7 +54,7 @@ class PromptLibrary:
     """The prompts of a folder; made by `open_prompts`.
 
     Attributes:
-        problems: Why other files are no prompts, by file name.
+        problems: By file name, why other files are not valid prompts.
     """
 
     def __init__(self, folder: str) -> None:
@@ -96,7 +96,7 @@ async def open_prompts(folder: str) -> PromptLibrary:
 
 
 def _read(folder: str) -> tuple[tuple[OwnPrompt, ...], dict[str, str]]:
-    """Return the prompts of a folder, and why other files are no prompts."""
+    """Return the prompts of a folder, and why other files are not valid prompts."""
     found: dict[str, OwnPrompt] = {}
     problems: dict[str, str] = {}
     try:
@@ -131,7 +131,7 @@ def read_prompt(stem: str, text: str) -> OwnPrompt:
     """Parse the prompt in a file.
 
     Raises:
-        InvalidPromptError: The file is no prompt.
+        InvalidPromptError: The file is not a valid prompt.
     """
     found = _FRONT.match(text)
     if found is None:
@@ -208,7 +208,7 @@ def _front(text: str) -> _Front:
         ValueError,
         RecursionError,
         *YAML_VALUE_ERRORS,
-    ) as error:  # msgspec's are ValueErrors
+    ) as error:  # msgspec's errors are ValueErrors
         reason = " ".join(str(error).split())
         raise InvalidPromptError(f"its front matter is not understood: {reason}") from None
 

@@ -39,7 +39,7 @@ class ListPrompts(Procedure[PromptList], frozen=True, metaclass=CheckedWhenBuilt
     """List the prompts: Greenroom's, then the user's own by name.
 
     Attributes:
-        older: Whether Greenroom's are listed with older names of their arguments.
+        older: Whether Greenroom's prompts are listed with older names of their arguments.
     """
 
     runs = "here"
@@ -72,7 +72,7 @@ class GetPrompt(CodeProcedure[PromptFilled], frozen=True, metaclass=CheckedWhenB
     arguments: _Arguments = msgspec.field(default_factory=dict)
 
     async def run(self, client: ClientContext) -> PromptFilled:
-        """Look up its context."""
+        """Look up the prompt's context."""
         own = next((each for each in _own(client) if each.name == self.name), None)
         if own is not None:
             text = fill_own(own, self.arguments)
@@ -104,7 +104,7 @@ class GetPrompt(CodeProcedure[PromptFilled], frozen=True, metaclass=CheckedWhenB
 
 
 class CompletePrompt(CodeProcedure[NameCompletion], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Complete an argument of a prompt; an unknown one has no values."""
+    """Complete an argument of a prompt; an unknown argument has no values."""
 
     prompt: PromptName
     argument: PromptName

@@ -59,8 +59,8 @@ class ResourceKind(NamedTuple):
         kind: Its name in `scopes.RESOURCES`, which has its scope.
         address: Returns the actor that answers a `ReadResource`; None if this reader can have no such
             resource.
-        topics: Returns the topics of its changes; none for another's resource.
-        procedure: Reads it by URI from several actors; None if one actor does.
+        topics: Returns the topics of its changes; none for a resource of someone else.
+        procedure: Reads it by URI from several actors; None if one actor has it.
     """
 
     kind: str
@@ -75,12 +75,12 @@ class ResourceKind(NamedTuple):
 
 
 def _by_key(kind: str) -> Callable[[Found, ResourceReader], Address]:
-    """Return a function for the actor of a kind with its key in the URI."""
+    """Return a function that finds a kind's actor by the key in the URI."""
     return lambda found, _: Address(kind, found[1])
 
 
 def _in_both(template: ResourceTemplate) -> tuple[ResourceTemplate, ...]:
-    """Return a template, and the same under the other scheme of equal meaning."""
+    """Return a template under both schemes, which mean the same."""
     path = template.uri_template.removeprefix("greenroom")
     other = template._replace(
         uri_template=f"omnimemory{path}",
@@ -317,7 +317,7 @@ SCHEMES = ("session", "agent", "greenroom", "omnimemory")
 
 
 def find_kind(uri: str) -> tuple[ResourceKind, Found] | None:
-    """Return the kind of a resource by its URI, or None without one."""
+    """Return the kind of a resource by its URI, or None if there is none."""
     for kind in KINDS:
         if found := kind.pattern.fullmatch(uri):
             return kind, found
@@ -334,7 +334,7 @@ def _beginnings() -> tuple[tuple[re.Pattern[str], str], ...]:
 
 
 def scope_kind(uri: str) -> str | None:
-    """Return the kind of a URI, by its beginning if necessary; None without one.
+    """Return the kind of a URI, by its beginning if necessary; None if unknown.
 
     `scopes.RESOURCES` has the kinds.
     """

@@ -29,11 +29,11 @@ from greenroom.runtime import IndexReader, Slices
 MOST: Final = 100
 """The most listed resources of one kind, except sessions."""
 COMPLETION_PAGES: Final = 50
-"""The most pages of sessions that one completion reads, which limits its time."""
+"""At most this many pages of sessions are read for one completion, which limits its time."""
 
 
 class ResourceItem(msgspec.Struct, frozen=True, kw_only=True):
-    """A listed resource; ``last_modified`` covers what the reader may see, None if unknown."""
+    """A listed resource; ``last_modified`` covers only data that the reader may see; None if unknown."""
 
     uri: str
     name: str
@@ -115,7 +115,7 @@ def current_session(page: Listing, _: IndexReader) -> Slices[list[ResourceItem]]
 
 
 def conversation(page: Listing, _: IndexReader) -> Slices[list[ResourceItem]]:
-    """List the conversation of the current session; others are reached by the template."""
+    """List the conversation of the current session; the template reaches other conversations."""
     yield from ()
     if page.current is None:
         return []
@@ -132,7 +132,7 @@ def corpora(_: Listing, reader: IndexReader) -> Slices[list[ResourceItem]]:
 
 
 def projects(page: Listing, reader: IndexReader) -> Slices[list[ResourceItem]]:
-    """List the reader's projects; for a member of all projects, those on the page."""
+    """List the reader's projects; for a member of all projects, the projects on the page."""
     names = yield from _projects(reader, page.sessions)
     words = "What is indexed and known of it, and what was decided in its sessions"
     return [
@@ -187,7 +187,7 @@ def corpus_names(begun: str, reader: IndexReader) -> Slices[Values]:
 
 
 def workspace_names(begun: str, reader: IndexReader) -> Slices[Values]:
-    """Complete the name of a workspace, like that of a corpus."""
+    """Complete the name of a workspace in the way of `corpus_names`."""
     rows = yield from VisibleCorpora().run(reader)
     return Values(_named(begun, (row for row in rows if row.root is not None)))
 
@@ -224,7 +224,7 @@ def _named(begun: str, rows: Iterable[CorpusRow]) -> list[str]:
 
 
 def _projects(reader: IndexReader, newest: Iterable[SessionSummary]) -> Slices[list[str]]:
-    """Return the reader's projects; for a member of all, those of some sessions and corpora."""
+    """Return the reader's projects; for a member of all, projects of some sessions and corpora."""
     mine = memberships(reader.principal)
     if mine is not None:
         return sorted(mine)

@@ -22,7 +22,7 @@ class ResourceList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ListResources(Procedure[ResourceList], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """List the reader's memory, visible sessions by latest visible activity, and the rest.
+    """List the reader's memory, visible sessions by latest visible activity, and other resources.
 
     Attributes:
         current: The client's current session, set by `Agent`.
@@ -52,7 +52,7 @@ class CompleteResource(Procedure[NameCompletion], frozen=True, metaclass=Checked
     """Find values for a template's variable that begin with ``value``; unknown templates have none.
 
     Attributes:
-        known: Values of other variables, by name. A document's path is completed within their ``corpus``.
+        known: Values of other variables, by name. A document's path is completed within the known ``corpus``.
     """
 
     runs = "snapshot"
@@ -64,7 +64,7 @@ class CompleteResource(Procedure[NameCompletion], frozen=True, metaclass=Checked
 
     @property
     def is_path(self) -> bool:
-        """Whether it completes a document's path, which the corpus does."""
+        """Whether it completes a document's path; the corpus does this."""
         return (self.template, self.argument) == (DOCUMENT_TEMPLATE, "path")
 
     def run(self, reader: IndexReader) -> Slices[NameCompletion]:

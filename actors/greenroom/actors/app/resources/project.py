@@ -31,9 +31,9 @@ from greenroom.actors.sessions.workflows.actor import VisiblePatterns
 from greenroom.runtime import Address, Procedure, ProcedureContext, Refusal
 
 SESSIONS: Final = 50
-"""The most sessions with a look-up of decisions, most recent activity first."""
+"""Decisions are looked up in at most this many sessions, most recent activity first."""
 DECISIONS: Final = 50
-"""The most decisions that are shown, newest first."""
+"""At most this many decisions are shown, newest first."""
 
 
 class _Part(NamedTuple):
@@ -52,10 +52,10 @@ class ReadProject(Procedure[ProjectResource], frozen=True, kw_only=True):
     uri: str
 
     async def run(self, context: ProcedureContext) -> ProjectResource:
-        """Ask its corpora, then its sessions.
+        """Ask the project's corpora, then its sessions.
 
         Raises:
-            Refusal: ``RESOURCE_NOT_FOUND``: the reader is no member, or the project is unknown.
+            Refusal: ``RESOURCE_NOT_FOUND``: the reader is not a member, or the project is unknown.
         """
         found = URI.fullmatch(self.uri)
         project_id = None if found is None else decode_name(found[1])

@@ -21,8 +21,8 @@ from greenroom.runtime import Refusal, RuntimeClient, RuntimeClosedError, Subscr
 class ResourceSubscriber:
     """Receives changes of resources that a principal may see. `Agent.subscriber` makes it.
 
-    Missing, forbidden and impossible resources look alike: no change is ever reported. A resource that is
-    created later is reported from then on. A URI with an unknown scheme is refused as a mistake.
+    Missing, forbidden and impossible resources look alike: their changes are never reported. A resource that
+    is created later is reported from then on. A URI with an unknown scheme is refused as a mistake.
     """
 
     __slots__ = (
@@ -63,7 +63,7 @@ class ResourceSubscriber:
 
         Raises:
             Refusal: ``VALIDATION_ERROR``: no resource has a URI of this scheme; ``PERMISSION_DENIED``: the
-                principal's scopes do not open this kind; ``QUOTA_EXCEEDED``: it has too many subscriptions.
+                principal's scopes do not open this kind; ``QUOTA_EXCEEDED``: too many subscriptions.
             RuntimeClosedError: The subscriber or the runtime is closed.
         """
         check_scheme(uri)
@@ -84,7 +84,7 @@ class ResourceSubscriber:
                 self._limit.remove()
 
     def _join(self, uri: str) -> None:
-        """Subscribe to the current topics of the URI, and to no earlier ones."""
+        """Subscribe to the current topics of the URI, and leave earlier topics."""
         found = find_kind(uri)
         assert found is not None, "it has been found before"
         kind, named = found

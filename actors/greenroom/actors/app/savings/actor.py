@@ -3,8 +3,8 @@
     d day operation 0 baseline    a count
     h hour operation 0 baseline   the same by hours
 
-The newest `KEPT_DAYS` days and `KEPT_HOURS` hours with counts are kept. The operations and their baselines
-bound the rows of each.
+The newest `KEPT_DAYS` days and `KEPT_HOURS` hours with counts are kept. Each of them has at most one row for
+each operation and baseline.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Baselines: what an agent would have read without an operation.
+"""Baselines: the sources that an agent would have read without an operation.
 
-Reading a source whole counts once a day for each caller, for all operations together, because the caller then
-has it. An answer on top of that is a loss, and counts as one.
+A source counts as read whole once a day for each caller, in all operations together, because the caller then
+has it. A further answer from that source is a loss, and counts as a loss.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
 Takes = Literal["first", "all", "memories", "session", "answer"]
-"""Which of an operation's sources count: the first, all, memories, a session's messages, or its answer."""
+"""Which sources of an operation count: the first, all, memories, a session's messages, or the answer."""
 
 
 class Baseline(NamedTuple):
@@ -60,7 +60,7 @@ CACHES: Final[Mapping[tuple[str, str], str]] = {
 
 
 USUAL_PRICE: Final = 3.0
-"""The default price of a million tokens: about that of mid-range models in 2025."""
+"""The default price of a million tokens: about the price of mid-range models in 2025."""
 
 
 def read_baseline(text: str) -> tuple[str, str]:

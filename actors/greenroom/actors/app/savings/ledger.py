@@ -1,7 +1,7 @@
 """The ledger of one process: counts in memory, written every minute and at the end.
 
-No answer waits for it: a call costs an addition. A crash loses the counts since the last write, a minute at
-most. A write with an unknown outcome is repeated with the same idempotency key, so nothing counts twice.
+No answer waits for a write: a call only adds to the counts. A crash loses the counts of at most the last
+minute. A write with an unknown outcome is repeated with the same idempotency key, so nothing counts twice.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ WRITE_SECONDS: Final = 60.0
 LAST_SECONDS: Final = 0.3
 """The time limit of the last write, which must not delay the end of the process."""
 MOST_OWNERS: Final = 10_000
-"""The most users with unwritten counts; those of further users count only in the total."""
+"""At most this many users have unwritten counts; savings of further users count only in the total."""
 MOST_CLAIMS: Final = 100_000
-"""The most sources remembered as read today; further ones count as read before."""
+"""At most this many sources are remembered as read today; further sources count as read before."""
 MOST_MEASURED: Final = 1_000
-"""The most stores of memories and sessions that wait for a measurement, likewise."""
+"""At most this many stores of memories and sessions wait for a measurement."""
 
 HOURS: Final = 24
 """The hours of a day."""
@@ -156,7 +156,7 @@ class Ledger:
             ]
 
     async def read_hours(self, owner: str, since: int) -> list[SavingsRow]:
-        """Return the same by hours, since an hour."""
+        """Return an owner's counts by hours since an hour, with unwritten ones of this process."""
         async with self._writing:
             kept = await self._runtime.ask(savings_address(owner), ReadHours(since=since))
             unsent = self._unsent.get(owner)
@@ -198,7 +198,7 @@ class Ledger:
         return [SavingsRow(*row, count) for row, count in self._waiting.get(owner, {}).items()]
 
     def _baseline(self, day: int, owner: str, operation: str, sources: Sources, answered: int) -> int:
-        """Return the baseline's tokens; those that need a measurement are added later."""
+        """Return the baseline's tokens; tokens that need a measurement are added later."""
         takes = BASELINES[self.baselines[operation]].takes
         if takes == "answer":
             return answered
@@ -238,7 +238,7 @@ class Ledger:
             self._measures.append(measure)
 
     async def _measure(self) -> None:
-        """Request the missing sizes; those that fail count nothing."""
+        """Request the missing sizes; a size that cannot be read counts as nothing."""
         measures, self._measures = self._measures, []
         for each in measures:
             owner = user_namespace(each.principal)

@@ -64,7 +64,7 @@ def cost(count: SavingsCount, token_price: float) -> float:
 
 
 def within(count: SavingsCount, share: float) -> float | None:
-    """Return the time bound in milliseconds of a share of the calls, or None."""
+    """Return the milliseconds within which a share of the calls ended; None if unknown."""
     wanted, seen = share * sum(count.times), 0
     for bound, calls in zip(BOUNDS, count.times, strict=False):
         seen += calls

@@ -25,8 +25,8 @@ class SavingsCount(msgspec.Struct, frozen=True, array_like=True):
     """Counts of one operation in one day against one baseline; they can be added.
 
     Attributes:
-        baseline: The tokens that would have been read instead.
-        times: The count of each time class: one for each of `BOUNDS`, and one beyond.
+        baseline: The tokens that the agent would have read instead.
+        times: The count of each time class: a class for each of `BOUNDS`, and one for longer times.
         caches: By level, the hits and misses of a cache.
     """
 
@@ -38,7 +38,7 @@ class SavingsCount(msgspec.Struct, frozen=True, array_like=True):
     caches: dict[str, tuple[int, int]] = {}
 
     def plus(self, other: SavingsCount) -> SavingsCount:
-        """Return the sum of both."""
+        """Return the sum of two counts."""
         caches = dict(self.caches)
         for level, (hits, misses) in other.caches.items():
             had, lacked = caches.get(level, (0, 0))
@@ -66,7 +66,7 @@ class AddSavings(Message[None], frozen=True, kw_only=True):
     """Add to the stored counts; not a tool.
 
     Attributes:
-        hours: The same by hours since 1970; older programs send none.
+        hours: The same counts by hours since 1970; older programs send none.
     """
 
     rows: list[SavingsRow]
@@ -91,8 +91,8 @@ class OperationSavings(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         would_have_read: The baseline in words: what an agent would have read instead.
         saved_tokens: The difference; below zero if the answers cost more.
-        half_within_ms: Half of the calls took no longer; null beyond the longest class.
-        most_within_ms: 95 % of the calls took no longer, likewise.
+        half_within_ms: Half of the calls took at most this time; null beyond the longest class.
+        most_within_ms: 95 % of the calls took at most this time; null beyond the longest class.
     """
 
     operation: str
@@ -135,12 +135,12 @@ class DaySavings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SavingsReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The savings of a caller's user, or of all.
+    """The savings of a caller's user, or of all users.
 
     Attributes:
         whose: ``mine``: the caller's user, with all agents; ``all``: all users.
         since: The first day of the report, in UTC.
-        until: The last one, today.
+        until: The last day, which is today.
         saved_tokens: All operations together; below zero if the answers cost more.
         token_price: The price of a million tokens.
         counted: How tokens are counted.
@@ -166,7 +166,7 @@ class PeriodSavings(msgspec.Struct, frozen=True, kw_only=True):
     """The savings of one hour or day, in UTC.
 
     Attributes:
-        total_tokens: The sum with all earlier periods.
+        total_tokens: The sum of this and all earlier periods.
         hit_rates: Hits by look-ups, for each level of caches that was used.
     """
 
@@ -178,7 +178,7 @@ class PeriodSavings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SavingsHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """Savings over time: each of the last 48 hours and of the last 90 days.
+    """Savings over time, for each of the last 48 hours and 90 days.
 
     Attributes:
         whose: ``all``: all users; ``mine``: the caller's user.

@@ -29,7 +29,7 @@ class ReadSavings(Procedure[SavingsResource], frozen=True, kw_only=True):
     uri: str
 
     async def run(self, client: SavingsContext) -> SavingsResource:
-        """Sum up stored savings, and those that this process has not written yet."""
+        """Sum up stored savings, and savings that this process has not written yet."""
         said = await savings_of(client.ledger, user_namespace(client.principal), "mine", KEPT_DAYS)
         info = ResourceInfo(
             uri=self.uri, reader=client.principal.agent_id, last_updated=None, supports_subscriptions=False
@@ -38,7 +38,7 @@ class ReadSavings(Procedure[SavingsResource], frozen=True, kw_only=True):
 
 
 async def savings_of(ledger: Ledger, owner: str, whose: Literal["mine", "all"], days: int) -> SavingsReport:
-    """Return the savings of an owner in so many days."""
+    """Return the savings of an owner in the last ``days`` days."""
     today = ledger.today()
     since = max(0, today - days + 1)
     return report(await ledger.read(owner, since), whose, since, today, ledger.token_price)

@@ -22,7 +22,7 @@ R = TypeVar("R")
 
 
 class Askable(Protocol):
-    """The runtime of a service: one of this event loop, or a `Database` from any."""
+    """The runtime of a service: of this event loop, or a `Database` from any loop."""
 
     async def ask(self, address: Address, message: Message[R], *, principal: Any = None) -> R:
         """Return an actor's reply, as `RuntimeClient.ask` does."""
@@ -37,9 +37,9 @@ class Askable(Protocol):
 class ServiceResult(dict[str, Any]):
     """The result of a service: a dictionary of JSON values, with attributes as Python values.
 
-    ``result["status"]`` equals ``result.status``, except for times: the attribute is a datetime, the item
-    its text (RFC 3339, in UTC) as in a tool's answer. It is read-only, though its values are not;
-    ``result.copy()`` is a plain dictionary. ``Event(**json.loads(text))`` makes one from its JSON.
+    ``result["status"]`` equals ``result.status``, except for times: the attribute is a datetime, and the item
+    is its text (RFC 3339, in UTC) as in a tool's answer. The result is read-only, but its values are not;
+    ``result.copy()`` is a plain dictionary. ``Event(**json.loads(text))`` makes an event from its JSON.
     """
 
     __signature__: ClassVar[Signature] = Signature()
@@ -126,7 +126,7 @@ def _time(name: str, result: ServiceResult) -> datetime | None:
 def _time_text(name: str, given: Any) -> str:
     """Return the JSON text of a time, which may be a text already."""
     if type(given) is datetime and given.tzinfo is UTC:
-        return str(msgspec.to_builtins(given))  # the same as below, several times faster
+        return str(msgspec.to_builtins(given))  # same result as below, several times faster
     text = given.isoformat() if isinstance(given, date) else given
     if not isinstance(text, str):
         sentence = f"{name}: it takes a time, or its text such as 2026-01-31T12:00:00Z, and got {given!r:.60}"

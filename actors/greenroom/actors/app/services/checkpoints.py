@@ -48,7 +48,7 @@ class CheckpointService:
         self._principal = check_principal(principal)
 
     async def put(self, checkpoint: PutCheckpoint) -> None:
-        """Store a checkpoint and its values, all or nothing; replace one with the same id.
+        """Store or replace a checkpoint with this id, and its values, all or nothing.
 
         Raises:
             ServiceError: It is too large, or its id is invalid.
@@ -58,7 +58,7 @@ class CheckpointService:
         await self._ask(checkpoint.thread_id, checkpoint)
 
     async def put_writes(self, writes: PutWrites) -> None:
-        """Store writes of tasks, all or nothing; existing ones stay.
+        """Store writes of tasks, all or nothing; existing writes stay.
 
         Raises:
             ServiceError: They are too large, or the checkpoint's id is invalid.
@@ -105,12 +105,12 @@ class CheckpointService:
         await self._until_done(thread_id, DeleteThread())
 
     async def delete_runs(self, run_ids: list[str]) -> None:
-        """Delete the checkpoints of some runs in all threads, and what only they needed."""
+        """Delete the checkpoints of some runs in all threads, and data that only they needed."""
         for thread_id in await self.threads() if run_ids else ():
             await self._until_done(thread_id, DeleteRuns(run_ids=run_ids))
 
     async def prune(self, thread_id: str) -> None:
-        """Delete all but the newest checkpoint of each namespace, and what it needs."""
+        """Keep the newest checkpoint of each namespace, and data that it needs; delete all others."""
         await self._until_done(thread_id, PruneThread())
 
     async def copy_thread(self, source: str, target: str) -> None:
@@ -137,7 +137,7 @@ class CheckpointService:
 
 @contextmanager
 def _service_errors() -> Iterator[None]:
-    """Convert any `Refusal` to a `ServiceError`, and a name that is no valid text, too."""
+    """Convert any `Refusal`, and the error for a name with a surrogate, to a `ServiceError`."""
     with service_errors():
         try:
             yield

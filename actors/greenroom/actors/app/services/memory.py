@@ -123,10 +123,10 @@ class MemoryLease(msgspec.Struct, frozen=True, kw_only=True):
 class MemoryService:
     r"""Memories in namespaces, as Python objects: the same memories that the MCP tools show.
 
-    A namespace is 2 to 8 segments joined by a colon, such as ``user:alice:preferences``. One that begins with
-    ``user:`` or ``agent:`` belongs only to that user or agent; one with ``project:`` belongs to the project's
-    members. Memories in the first two are private. All others are shared with the members of the writer's
-    projects.
+    A namespace is 2 to 8 segments joined by a colon, such as ``user:alice:preferences``. A namespace that
+    begins with ``user:`` or ``agent:`` belongs only to that user or agent, and its memories are private. A
+    namespace with ``project:`` belongs to the project's members. All others are shared with the members of
+    the writer's projects.
 
     A value is any JSON value of up to 1 MB, and comes back equal; dictionaries have text keys. Keys have
     1-255 characters and none of ``/ \ : * ? " < > |``. A change is executed whole or not at all, and is
@@ -134,9 +134,9 @@ class MemoryService:
 
     Args:
         runtime: The runtime of `open_greenroom`, or a `Database`.
-        principal: The identity of the service, which limits what it sees and writes. Without one it acts as
-            the owner of the namespace, and elsewhere as the agent ``app``, a member of every project: the
-            program is responsible for its users.
+        principal: The identity of the service, which limits what it sees and writes. Without a principal it
+            acts as the owner of the namespace; if that has no owner, as the agent ``app``, a member of every
+            project: the program is responsible for its users.
     """
 
     def __init__(self, runtime: Askable, principal: Principal | None = None) -> None:
@@ -173,7 +173,7 @@ class MemoryService:
         return saved.id
 
     async def get_memory(self, namespace: str, key: str, version: int | None = None) -> Memory | None:
-        """Return the newest version of a memory, or an older one; None without any."""
+        """Return the newest version of a memory, or ``version``; None if there is none."""
         try:
             shown = await self._ask(requests.ReadMemory, namespace, key=key, version=version)
         except ServiceError as error:
@@ -192,12 +192,12 @@ class MemoryService:
         *,
         expected_version: int | None = None,
     ) -> int:
-        """Store the next version of a memory, its whole new value; return the version's number.
+        """Store a memory's whole new value as the next version; return the version's number.
 
         Older versions stay readable.
 
         Raises:
-            ServiceError: The memory does not exist, or an argument breaks a rule. If it is not at the
+            ServiceError: The memory does not exist, or an argument breaks a rule. If the memory is not at the
                 ``expected_version``, another writer came first: ``VERSION_CONFLICT``, with
                 ``current_version`` in the details.
         """
@@ -213,7 +213,7 @@ class MemoryService:
         return saved.id
 
     async def delete_memory(self, namespace: str, key: str, deleted_by: str, task_id: str) -> bool:
-        """Delete a memory from reads and searches; return whether it existed.
+        """Delete a memory, so that no read or search finds it; return whether it existed.
 
         Its history stays until it is purged.
         """
@@ -223,7 +223,7 @@ class MemoryService:
         return dropped.forgotten > 0
 
     async def purge_memory(self, namespace: str, key: str, deleted_by: str, task_id: str) -> bool:
-        """Remove a memory with its history, and everything deleted under its key before.
+        """Remove a memory, its history, and all memories deleted under its key before.
 
         Returns whether anything existed.
         """
@@ -234,7 +234,7 @@ class MemoryService:
         return first.forgotten > 0
 
     async def list_versions(self, namespace: str, key: str) -> list[MemoryVersion]:
-        """Return every unpurged version under a key, oldest first, deleted memories included."""
+        """Return all versions under a key, oldest first; deleted memories count, purged ones do not."""
         found: list[MemoryVersion] = []
         cursor: str | None = None
         while True:
@@ -276,12 +276,12 @@ class MemoryService:
     ) -> ListedMemories:
         """Return a page of 1-200 memories at or below a namespace, most recent update first.
 
-        The namespace has at least two segments. A memory that is updated between two pages may be on neither.
+        The namespace has at least two segments. A memory that is updated between two pages may be on none.
         """
         return await self._page(namespace, limit, cursor, superseded=True)
 
     async def list_namespaces(self, namespace: str) -> list[str]:
-        """Return the namespaces with memories at or below one of two segments or more, sorted."""
+        """Return the namespaces with memories at or below ``namespace`` (two segments or more), sorted."""
         found: list[str] = []
         cursor: str | None = None
         while True:
@@ -295,7 +295,7 @@ class MemoryService:
         """Store and remove up to 1,000 memories below one root, in order, all or nothing.
 
         Raises:
-            ServiceError: One breaks a rule and nothing was changed, or they are below several roots.
+            ServiceError: A change breaks a rule, and nothing was changed; or there are several roots.
         """
         with service_errors():
             checked = [
@@ -306,10 +306,10 @@ class MemoryService:
             await self._tell(requests.ChangeMemories(changes=some), [each.namespace for each in some])
 
     async def prolong_memories(self, leases: Sequence[MemoryLease]) -> None:
-        """Extend the expiry of memories below one root; missing or unlimited ones are skipped.
+        """Extend the expiry of memories below one root; skip missing memories and unlimited ones.
 
         Raises:
-            ServiceError: One breaks a rule and nothing was changed, or they are below several roots.
+            ServiceError: A lease breaks a rule, and nothing was changed; or there are several roots.
         """
         with service_errors():
             checked = [
@@ -352,7 +352,7 @@ class MemoryService:
         return sorted(root for root in everything if is_below(root, prefix))
 
     async def _ask(self, request_type: type[Message[R]], namespace: str, **arguments: Any) -> R:
-        """Check the arguments like a tool's, and ask the owner of the namespace."""
+        """Check the arguments by the tools' rules, and ask the owner of the namespace."""
         with service_errors():
             request = parse_request(request_type, _encode({"namespace": namespace, **arguments}))
             return await self._runtime.ask(
@@ -378,7 +378,7 @@ def _encode(arguments: Mapping[str, Any]) -> bytes:
 
 
 def _parts(checked: list[T]) -> Iterator[list[T]]:
-    """Yield as many at a time as one commit takes."""
+    """Yield parts that fit into one commit each."""
     for first in range(0, len(checked), MAX_CHANGES):
         yield checked[first : first + MAX_CHANGES]
 

@@ -34,7 +34,7 @@ class MemoryMatch(ServiceResult):
 
     Attributes:
         score: How well it matches, 0-1, independent of other results.
-        relevance: Calibrated: three in ten memories with 0.3 were right.
+        relevance: Calibrated: of memories with 0.3, three in ten were right.
         grade: The grade of its relevance.
         content: Its text; None if it has a ``value``, or is too large for a list.
         value: Its value; None if it has a ``content``, or is too large for a list.
@@ -84,8 +84,8 @@ class SearchService:
     """The search of the tool `memory_search`, as Python objects.
 
     It finds memories in all namespaces that the principal may see. A refusal is a `ServiceError`, which is a
-    ``ValueError``. The six older names issue a ``DeprecationWarning`` with the current call; None means their
-    older defaults.
+    ``ValueError``. The six older names issue a ``DeprecationWarning``, which names the current call; None
+    means their older defaults.
 
     Args:
         runtime: The runtime of `open_greenroom`, or a `Database`.
@@ -106,7 +106,7 @@ class SearchService:
         tags: list[str] | None = None,
         quality_boost: float | None = None,
         limit: int = 10,
-        include_debug: bool = False,  # noqa: FBT001, FBT002 - the signature is an older system's
+        include_debug: bool = False,  # noqa: FBT001, FBT002 - an older system has this signature
         *,
         namespace: str | None = None,
         min_relevance: float | Grade | None = None,
@@ -118,21 +118,21 @@ class SearchService:
             query: The query; optional with a time or tags.
             mode: ``semantic`` searches by meaning, ``exact`` finds a literal text, ``hybrid`` also weighs
                 quality.
-            time_expr: The time of storing in words, such as ``last week``.
-            after: Stored from this date or time on, UTC.
-            before: Stored before this date or time.
-            tags: With any of these labels.
+            time_expr: The time when a memory was stored, in words such as ``last week``.
+            after: Only memories stored at or after this date or time, UTC.
+            before: Only memories stored before this date or time.
+            tags: Only memories with any of these labels.
             quality_boost: The weight of quality in the score, 0-1; None is 0.3 in mode ``hybrid``, otherwise
                 0.
             limit: The most results, 1-100.
             include_debug: Whether to report how the search ran.
-            namespace: Only at or below these whole segments.
-            min_relevance: The least relevance, 0-1, or a grade; None means no limit, but no results if none
-                can be an answer.
+            namespace: Only memories at or below this namespace; its segments are whole.
+            min_relevance: The least relevance, 0-1, or a grade; None means no limit, but no results if no
+                memory can be an answer.
             min_score: The least score, 0-1, or a grade.
 
         Raises:
-            ServiceError: An argument breaks a rule, or there is nothing to search by.
+            ServiceError: An argument breaks a rule, or there is no query, time or tag.
         """
         given = {
             "query": query,
@@ -174,7 +174,7 @@ class SearchService:
     async def recall_by_timeframe(
         self, start_date: str, end_date: str | None = None, n_results: int | None = None
     ) -> MemoryMatches:
-        """Find the newest 5 or ``n_results`` of some days: an older name of `search_memories`."""
+        """Find the newest 5 or ``n_results`` memories of some days: an older name of `search_memories`."""
         return await self._older(
             "recall_by_timeframe", start_date=start_date, end_date=end_date, n_results=n_results
         )
@@ -188,11 +188,11 @@ class SearchService:
         )
 
     async def exact_match_retrieve(self, content: str) -> MemoryMatches:
-        """Find memories that hold a text: an older name of `search_memories`."""
+        """Find memories that contain a text: an older name of `search_memories`."""
         return await self._older("exact_match_retrieve", content=content)
 
     async def debug_retrieve(self, query: str, n_results: int | None = None) -> MemoryMatches:
-        """Find memories and tell how they were ranked: an older name of `search_memories`."""
+        """Find memories and report their ranking: an older name of `search_memories`."""
         return await self._older("debug_retrieve", query=query, n_results=n_results)
 
     async def _older(self, name: str, **given: Any) -> MemoryMatches:

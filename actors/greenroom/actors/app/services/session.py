@@ -33,10 +33,10 @@ from greenroom.runtime import Address, Message
 R = TypeVar("R")
 M = TypeVar("M", bound=Message[Any])
 
-BYTES_A_SLICE = 65_536  # of JSON decoded before other tasks run: a millisecond or two
+BYTES_A_SLICE = 65_536  # bytes of JSON that are decoded before other tasks run: a millisecond or two
 MOST_BYTES_AT_ONCE = 16 << 20
 """The most bytes of JSON of the events in one call."""
-BYTES_AN_EVENT = 500  # counted for an event besides its content
+BYTES_AN_EVENT = 500  # that count for an event besides its content
 
 
 def new_event_id() -> str:
@@ -53,14 +53,14 @@ class Event(ServiceResult):
         content: A dictionary of JSON values, up to 1 MB. Agents see ``{"text": "…"}`` as a message with this
             text, and any other content as JSON. In an event of type ``message`` the text is limited by the
             ``content_limit`` of `open_greenroom`.
-        shown: What agents see and search instead of a content of over 1 MB, which then may have up to 16 MB.
-            Only this service returns such a content, and refuses it without ``shown``.
+        shown: What agents see and search instead of the content, if that has more than 1 MB (up to 16 MB).
+            Only this service returns so large a content; without ``shown`` it refuses it.
         event_id: 1-255 characters; random by default, so that it can be appended again after an error. The
-            same event is appended once; a different one with the same id is refused.
+            same event is appended once; a different event with the same id is refused.
         timestamp: When it happened, UTC unless it has a time zone; None means when it is appended. It may be
             a text. In an event that was read, it is UTC and never None.
             is_final_response: Whether it ends an agent's turn.
-        visibility: Who sees it, as for a message of the service's principal.
+        visibility: The visibility of the event, as for a message of the service's principal.
     """
 
     event_type: EventType
@@ -95,17 +95,17 @@ _EVENT_FIELDS = tuple(Event.__signature__.parameters)
 
 
 class SessionService:
-    """Sessions with events and state, as Python objects: those of the MCP tools.
+    """Sessions with events and state, as Python objects: the MCP tools show the same sessions.
 
-    Events and messages are one log. Agents read and search the service's events as messages; a message of an
-    agent is an event of type ``message`` with the id ``message_<message_id>``. A change is executed whole or
-    not at all, and is durable when the method returns. A refusal is a `ServiceError`, which is a
+    Events and messages are one log. Agents read and search the service's events as messages; an agent's
+    message is an event of type ``message`` with the id ``message_<message_id>``. A change is executed whole
+    or not at all, and is durable when the method returns. A refusal is a `ServiceError`, which is a
     ``ValueError``.
 
     Args:
         runtime: The runtime of `open_greenroom`, or a `Database`.
-        principal: The identity of the service, which limits what it returns. By default the agent ``app``, a
-            member of every project.
+        principal: The identity of the service, which limits what it returns. By default it is the agent
+            ``app``, a member of every project.
     """
 
     def __init__(self, runtime: Askable, principal: Principal | None = None) -> None:
@@ -125,7 +125,7 @@ class SessionService:
         Without a ``user_id`` it belongs to the principal's user, if there is one.
 
         Raises:
-            ServiceError: The id is taken or not 1-128 of ``A-Za-z0-9_.-``, or another argument breaks a rule.
+            ServiceError: The id is taken, or not 1-128 of ``A-Za-z0-9_.-``; or an argument breaks a rule.
         """
         await self._ask(
             requests.CreateSession,
@@ -156,12 +156,12 @@ class SessionService:
     ) -> Event:
         """Append an event and merge ``state_delta`` into the state by key: both or neither.
 
-        An event that the session already has, as far as the principal sees, changes neither the log nor the
-        state. That is no error, even after the session has ended. Events are equal if all but ``timestamp``
-        is equal under the same id; ``state_delta`` is not stored and not compared.
+        If the principal can see that the session already has the event, neither the log nor the state
+        changes. That is no error, even after the session has ended. Events with the same id are equal if
+        everything except ``timestamp`` is equal; ``state_delta`` is not stored and not compared.
 
         Returns:
-            The event in the log; for a repeat, the existing one.
+            The event in the log; for a repeat, the existing event.
 
         Raises:
             ServiceError: The session is unknown or has ended, the event or the state breaks a rule, or the
@@ -177,7 +177,7 @@ class SessionService:
         Events that the session already has are skipped, as by `append_event`.
 
         Raises:
-            ServiceError: As `append_event`, or they exceed 16 MB together.
+            ServiceError: As for `append_event`; or the events exceed 16 MB together.
         """
         given: list[requests.AppendEvent] = []
         size = held = 0
@@ -194,15 +194,15 @@ class SessionService:
             await self._send(session_id, requests.AppendEvents(session_id=session_id, events=tuple(given)))
 
     async def get_events(self, session_id: str, limit: int | None = None, id_prefix: str = "") -> list[Event]:
-        """Return the newest events, oldest first, without reading those before them.
+        """Return the newest events, oldest first, without reading earlier events.
 
         They are read from the end, 500 at a time. A larger result may include events that are removed
-        meanwhile, but none that is appended meanwhile.
+        meanwhile, but no event that is appended meanwhile.
 
         Args:
             session_id: The session.
             limit: The most events, 1 or more; None means all.
-            id_prefix: Only events with ids that begin so.
+            id_prefix: Only events with ids that begin with this text.
 
         Raises:
             ServiceError: The session is unknown, or the limit is invalid.
@@ -223,7 +223,7 @@ class SessionService:
                 return found[::-1]
 
     async def pop_event(self, session_id: str, id_prefix: str = "") -> Event | None:
-        """Remove the newest event that the principal may see, and return it; None without any.
+        """Remove and return the newest event that the principal may see, or return None.
 
         The event's effect on the state stays.
 
@@ -245,8 +245,8 @@ class SessionService:
     async def delete_session(self, session_id: str) -> bool:
         """Delete a session with all its content; its id can be reused.
 
-        Its user may delete it, or without a user the agent that created it. A principal without a user acts
-        for every user.
+        The session's user may delete it. If it has no user, the agent that created it may. A principal
+        without a user acts for every user.
 
         Returns:
             Whether it existed.
@@ -269,7 +269,7 @@ class SessionService:
         await self._ask(requests.UpdateSession, session_id=session_id, status=status)
 
     async def get_state(self, session_id: str, key: str) -> Any:
-        """Return the value of one key of the state, or None if unknown.
+        """Return the value of a key of the state; None if it is unknown.
 
         A prefix (``session:``, ``user:``, ``app:``, ``project:``, ``temp:``) is a part of the key.
         """

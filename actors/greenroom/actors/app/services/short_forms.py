@@ -91,5 +91,5 @@ def _principal(user: str | None) -> Principal:
 
 
 def _to_list(tags: Any) -> Any:
-    """Return tags as JSON has them; invalid ones are refused by name later."""
+    """Return tags in the form of JSON; a later check refuses invalid tags by name."""
     return list(tags) if isinstance(tags, Iterable) and not isinstance(tags, str) else tags

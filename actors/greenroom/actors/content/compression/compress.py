@@ -1,12 +1,12 @@
 """Compression of a text: the units with the most weight for their length.
 
-The value of a set of units is the weight of its terms, each counted in full once. This function has
+The value of a set of units is the weight of its terms; each term counts in full only once. This value has
 diminishing returns, so the greedy choice by gain for length is near the optimum (Lin and Bilmes, "A Class of
-Submodular Functions for Document Summarization", 2011). Gains only shrink, so a unit with a fresh gain that
-is still the largest is the next one (Minoux, 1978).
+Submodular Functions for Document Summarization", 2011). Gains only shrink. So if the fresh gain of a unit is
+still the largest, this unit is the next one (Minoux, 1978).
 
-The first choice is a whole sentence, the one with the most weight for its length. A budget without room for
-it would only give a fragment, so then that sentence comes alone.
+The first choice is a whole sentence: the sentence with the most weight for its length. If the budget has no
+room for it, only a fragment would fit; then the whole sentence comes alone.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ NAME: Final = 2.0
 WORD: Final = 0.5
 """Weights of a term at its first occurrence."""
 AGAIN: Final = {NUMBER: 1.0, NAME: 0.45, WORD: 0.015}
-"""Weights at later occurrences: another statement about a number or a name; nearly nothing for a word."""
+"""Weights at later occurrences: a number or name may be in another statement; a word adds nearly nothing."""
 BESIDE: Final = 0.15
-"""The weight of the first adjacency of two terms."""
+"""The weight of two terms that stand side by side for the first time."""
 
 _EMPTY_WORDS: Final = """
 a an the very really quite just also then there such simply actually basically essentially generally
@@ -40,7 +40,7 @@ ENGLISH: Final = 0.2
 """The least share of stop words in an English text."""
 
 MAX_WORD: Final = 64
-"""Characters of a word that distinguish it."""
+"""At most this many characters of a word distinguish it."""
 
 _WORD: Final = re.compile(r"\w+(?:[.,'\u2019_/:@-]\w+)*")
 _EDGES: Final = "\"'\u201c\u201d\u2018\u2019([{"
@@ -78,14 +78,14 @@ def _weight(word: str, *, begins: bool) -> float:
 
 
 def drop_filler(text: str) -> tuple[str, int]:
-    """Remove English filler words from a part of a sentence; return it with their number."""
+    """Remove English filler words from part of a sentence; return it with their number."""
     words = text.split()
     kept = [word for word in words if word.lower() not in EMPTY]
     return " ".join(kept), len(words) - len(kept)
 
 
 def is_english(parts: Iterable[str]) -> bool:
-    """Return whether parts of sentences are English, by their stop words."""
+    """Return whether parts of sentences are English; their stop words show it."""
     words = stops = 0
     for part in parts:
         for word in part.split():
@@ -95,20 +95,20 @@ def is_english(parts: Iterable[str]) -> bool:
 
 
 FIRST: Final = frozenset({"heading", "code", "row"})
-"""Kinds that are chosen before prose."""
+"""Kinds of units that are chosen before prose."""
 SHARE: Final = 0.75
-"""Their share of the budget at most, if there is prose as well."""
+"""These kinds get at most this share of the budget, if there is prose as well."""
 
 
 class Compressed(NamedTuple):
     """A compressed text.
 
     Attributes:
-        quality: The share of the weight of distinct terms that is kept, 0 to 1.
+        quality: The share of the weight of distinct terms that the kept text has, 0 to 1.
         words: The filler words dropped from kept units.
         lines: Runs of lines that are dropped.
         shortened: Runs of lines that are partly kept.
-        fits: Whether it is within the budget; else it is the most important sentence alone.
+        fits: Whether it is within the budget; otherwise it is only the most important sentence.
     """
 
     text: str
@@ -124,8 +124,8 @@ class Compressed(NamedTuple):
 def compress(text: str, budget: int, *, least: float = 0.0, is_strict: bool = False) -> Compressed:
     """Compress a text.
 
-    ``budget`` is in bytes of UTF-8; the most important sentence may exceed it unless ``is_strict``. More is
-    kept until the quality reaches ``least``.
+    ``budget`` is in bytes of UTF-8. Unless ``is_strict``, the most important sentence may exceed it. Units
+    are added until the quality reaches ``least``.
     """
     whole = list(units(text))
     if _size(text) <= budget:
@@ -172,7 +172,7 @@ class _Choice:
 
     @property
     def quality(self) -> float:
-        """The share of the weight of all terms that is covered."""
+        """The share of the weight of all terms that the chosen units cover."""
         return min(1.0, self._weight / self._total) if self._total else 1.0
 
     def size(self) -> int:
@@ -203,7 +203,7 @@ class _Choice:
         self._take([at for at in early if at not in self._chosen], budget)
 
     def fill_to(self, least: float) -> None:
-        """Choose more units until the quality is reached."""
+        """Choose more units until the quality reaches ``least``."""
         self._take([at for at in self._left() if self._units[at].kind != "fence"], None, least)
 
     def fit(self, budget: int) -> None:
@@ -229,7 +229,7 @@ class _Choice:
         """Return the compressed text."""
         dropped: dict[str, int] = {}
         kept_lines: set[int] = set()
-        cut_lines: dict[int, None] = {}  # in order
+        cut_lines: dict[int, None] = {}  # ordered keys
         words = 0
         framed = self._blocks()
         for at, unit in enumerate(self._units):
@@ -250,7 +250,7 @@ class _Choice:
         )
 
     def _importance(self, sentence: Sequence[int]) -> tuple[bool, float]:
-        """Return the weight of a sentence for its length; fragments rank last."""
+        """Return a sentence's weight for its length; fragments rank last."""
         words = sum(len(self._full[at].split()) for at in sentence)
         weight = sum(self._gain(at) for at in sentence)
         return words >= LEAST_WORDS, weight / sum(self._costs[at] for at in sentence)
@@ -261,7 +261,7 @@ class _Choice:
     def _take(self, offered: list[int], budget: int | None, least: float = 2.0) -> None:
         """Take units by gain for length, within the budget or up to a quality."""
         heap: list[tuple[float, int]] = []
-        for at in offered:  # one by one, so that other threads run in between
+        for at in offered:  # one at a time, so that other threads run in between
             heapq.heappush(heap, (-self._gain(at) / self._costs[at], at))
         while heap and self.quality < least:
             _, at = heapq.heappop(heap)
@@ -332,7 +332,7 @@ def _size(text: str) -> int:
 
 def _between(before: Unit, unit: Unit) -> str:
     if unit.block == before.block:
-        is_apart = before.last < unit.first  # scripts without spaces need none between sentences
+        is_apart = before.last < unit.first  # scripts without spaces need no space between sentences
         return " " * is_apart if unit.kind == "prose" else "\n"
     return "\n\n" if unit.paragraph != before.paragraph else "\n"
 

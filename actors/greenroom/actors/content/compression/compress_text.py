@@ -23,7 +23,7 @@ from greenroom.runtime import Procedure
 MAX_TEXT: Final = 500_000
 USUAL_RATIO: Final = 0.5
 SHOWN_RUNS: Final = 100
-"""Runs of dropped lines, and of shortened ones, that a reply names at most."""
+"""A reply names at most this many runs of dropped lines, and this many of shortened lines."""
 
 AText = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT, description="what to make shorter")]
 TargetRatio = Annotated[
@@ -62,9 +62,9 @@ class TextCompressed(Reply, frozen=True, kw_only=True):
 
     Attributes:
         text: The kept parts, word for word, in their order.
-        tokens: Its length: bytes of UTF-8 by 4.
+        tokens: The length of the text: bytes of UTF-8 divided by 4.
         original_tokens: The length of the original text.
-        ratio: Kept bytes by original bytes.
+        ratio: Kept bytes divided by original bytes.
         quality: The share of the weight of distinct terms that is kept, 0 to 1. A name weighs 2, a number
             1.25, another word 0.5.
         reached: Whether the quality reached the threshold and the most important sentence fitted; else that
@@ -102,8 +102,8 @@ class CompressText(Procedure[TextCompressed], frozen=True, metaclass=CheckedWhen
     quality_threshold: Threshold = 0.0
 
     async def run(self, client: Client) -> TextCompressed:
-        """Compress it in a thread; nothing is stored."""
-        del client  # needs no actor
+        """Compress the text in a thread; nothing is stored."""
+        del client  # this request needs no actor
         if self.target_ratio is not None and self.max_tokens is not None:
             raise auth_errors.invalid(
                 "target_ratio", "target_ratio: give target_ratio or max_tokens, one of them"

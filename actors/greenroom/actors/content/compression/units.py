@@ -1,7 +1,7 @@
 """Split a text into headings, code lines, table rows, and parts of sentences.
 
-A unit is a stretch of the text. Patterns see only a line, or some thousand characters of a paragraph, at
-once, so no text makes them slow.
+A unit is a stretch of the text. A pattern sees only a line, or a few thousand characters of a paragraph, at
+once, so no text makes it slow.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from greenroom.actors.content.text.analyze import SENTENCE_END, SENTENCE_STRETCH
 Kind = Literal["heading", "code", "fence", "row", "prose"]
 
 LEAST_WORDS: Final = 4
-"""Words of a part of a sentence at least; a shorter one belongs to its neighbour."""
+"""A part of a sentence has at least this many words; a shorter part belongs to its neighbour."""
 _BOUND_WORDS: Final = """
 not no never without nor neither none cannot unless except if but although though until only when while
 because than either however rather whether hardly instead
 """
 BOUND: Final = frozenset(_BOUND_WORDS.split())
-"""Words that bind a part of a sentence to its neighbour, since alone it would mean something else."""
+"""Words that bind a part of a sentence to its neighbour, because the part alone would mean something else."""
 
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 _HEADING: Final = re.compile(r" {0,3}#{1,6}(?:\s|$)")
@@ -30,7 +30,7 @@ _ITEM: Final = re.compile(r"\s*(?:[-*+\u2022]|\d{1,9}[.)])\s+")
 _INDENTED: Final = re.compile(r"(?: {4}|\t)")
 _SYMBOLS: Final = re.compile(r"[{}()\[\];=<>|&*\\$@^~]")
 _SYMBOLS_OF_CODE: Final = 0.12
-"""The share of symbols in a line from which it counts as code."""
+"""A line counts as code if at least this share of its characters are symbols."""
 _PART: Final = re.compile(r"(?<=[,;:)])\s+|\s+(?=\()|\s+(?=[\u2013\u2014]\s)")
 
 
@@ -65,7 +65,7 @@ class _Line(NamedTuple):
 
 
 def units(text: str) -> Iterator[Unit]:
-    """Yield the units of a text in order; between them is only white space."""
+    """Yield the units of a text in order; only white space stands between them."""
     return _Reader(text).read()
 
 

@@ -1,7 +1,7 @@
 """Files as documents: kinds, headings, and chunks for searches; no I/O.
 
-`build_document` is the entry point. A hostile file may exhaust any limit, so it runs in a process that can be
-killed.
+`build_document` is the entry point. A hostile file may exhaust any limit, so `build_document` runs in a
+process that can be killed.
 """
 
 from greenroom.actors.content.documents.document import digest_of as digest_of

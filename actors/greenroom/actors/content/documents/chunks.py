@@ -1,4 +1,4 @@
-"""A document in chunks, as readers build it and corpora store it."""
+"""A document in chunks, in the form that readers build and corpora store."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Chunk(msgspec.Struct, frozen=True):
     Attributes:
         text: Its text, without headings.
         headings: The headings above it, outermost first. For source code read by its syntax: the path of the
-            enclosing symbol, empty at the top, and then the symbols that it defines.
+            enclosing symbol, empty at the top level, then the symbols that the chunk defines.
         first_line: Its first line in the file, from 1; 0 in a document without lines.
-        first_byte: Its start in the file.
-        last_byte: The first byte after it.
+        first_byte: Where it starts in the file.
+        last_byte: The first byte after the chunk.
         page: Its page, in a document with pages instead of lines.
     """
 
@@ -42,8 +42,8 @@ class Document(msgspec.Struct, frozen=True):
         path: Its name in its corpus.
         kind: Its kind of file, such as ``markdown``.
         digest: BLAKE2b of its bytes, 16 bytes as hexadecimal digits.
-        is_file: Whether it was read from the file at its path, not sent as text under that name; then replies
-            can report whether the file has changed.
+        is_file: Whether it was read from the file at its path. If it was sent as text under that name,
+            replies cannot report whether the file has changed.
         masking: The version of `documents.masking` that masked secrets; 0 for none.
         masked: The lines with masked values.
     """

@@ -1,7 +1,7 @@
 """Decode files: their encoding, and the byte offsets of their characters.
 
-Every byte has its character, even in a file with invalid bytes: these become lone surrogates while offsets
-are counted, and replacement characters in results.
+Every byte belongs to a character. In a file with invalid bytes, these are lone surrogates while offsets are
+counted, and replacement characters in results.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UNREADABLE: Final = re.compile(r"[\ud800-\udfff]")
 
 
 class SourceText:
-    """The text of a file, byte offsets, and a lone surrogate for each invalid byte."""
+    """The text of a file, with byte offsets; each invalid byte is a lone surrogate."""
 
     def __init__(self, data: bytes) -> None:
         mark, encoding = next((pair for pair in _MARKS if data.startswith(pair[0])), (b"", ""))
@@ -71,7 +71,7 @@ def replace_unreadable(text: str) -> str:
 
 
 def is_binary(data: bytes) -> bool:
-    """Return whether a file is binary, by its beginning."""
+    """Return whether the beginning of a file shows that it is binary."""
     head = data[:_SNIFFED_BYTES]
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return False
@@ -79,7 +79,7 @@ def is_binary(data: bytes) -> bool:
 
 
 def _encoding_of(data: bytes) -> str:
-    """Return UTF-8, or Windows-1252 where that reads more characters."""
+    """Return UTF-8, or Windows-1252 if that reads more characters."""
     try:
         data.decode()
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
 """Build a document with its chunks from a file's bytes.
 
-In text kinds each chunk is an exact part of the file, so nothing is lost between chunks. In other kinds it is
-extracted text.
+In text kinds, each chunk is an exact part of the file, so nothing between chunks is lost. In other kinds, a
+chunk is extracted text.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from greenroom.actors.content.documents.sections import (
 
 MAX_TITLE: Final = 200
 _HEADINGS_FREE: Final = 262_144
-"""Characters of repeated headings in one document, in addition to twice its text."""
+"""Characters of repeated headings that one document may have in addition to twice its text."""
 
 
 def _plain(_source: SourceText) -> Sections:
@@ -71,11 +71,11 @@ def build_document(
 ) -> Document:
     """Build the document of a file.
 
-    The last part of its path is the title if it has no other. ``shows`` transforms extracted text, such as
-    that of a page or a cell, before it is split.
+    Without another title, the last part of the path is the title. ``shows`` transforms extracted text, such
+    as the text of a page or a cell, before it is split.
 
     Raises:
-        UnreadableDocumentError: it has no text.
+        UnreadableDocumentError: the file has no text.
     """
     name = path.rpartition("/")[2]
     if kind in _CONTAINERS:
@@ -109,7 +109,7 @@ def _shown_by(shows: Callable[[str], str] | None, blocks: Blocks) -> Blocks:
 
 
 def _bounded(chunks: list[Chunk]) -> list[Chunk]:
-    """Drop outer or all headings of chunks if they take too much room."""
+    """Drop the outer headings of chunks, or all, if they take too much room."""
     room = _HEADINGS_FREE + 2 * sum(len(chunk.text) for chunk in chunks)
     for kept in (slice(-1, None), slice(0)):
         if sum(len(heading) for chunk in chunks for heading in chunk.headings) <= room:
@@ -136,7 +136,7 @@ def _cut(
 
 
 def _placed(source: SourceText, parts: list[Block], title: str) -> list[Chunk]:
-    """Return the chunks of blocks with offsets in a text."""
+    """Return the chunks of blocks that have offsets in a text."""
     at = source.byte_offsets([offset for part in parts for offset in (part.first, part.last)])
     lines = [(source.line_of(part.first), source.line_of(max(part.first, part.last - 1))) for part in parts]
     return [

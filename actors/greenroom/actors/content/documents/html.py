@@ -1,6 +1,6 @@
 """The text of HTML: blocks with their headings and offsets in the source.
 
-Invisible elements such as scripts are left out. The parser is Python's own, since it reports the positions in
+Invisible elements such as scripts are left out. The parser is Python's own, because that reports positions in
 the source.
 """
 
@@ -96,7 +96,7 @@ class _Reader(HTMLParser):
             self._words.append(data if self._preformatted else _folded(data))
 
     def parse_marked_section(self, i: int, report: int = 1) -> int:
-        """Skip marked sections such as ``<![if IE]>``, also those unknown to the library."""
+        """Skip marked sections such as ``<![if IE]>``, even those that the library does not know."""
         del report
         return self.rawdata.find(">", i) + 1 or -1
 

@@ -30,20 +30,20 @@ _BY_SUFFIX: Final[Mapping[str, Kind]] = {
     suffix: kind for kind, suffixes in _EXTENSIONS.items() for suffix in suffixes.split()
 }
 CONTAINERS: Final[Mapping[str, bytes]] = {"pdf": b"%PDF-", "docx": b"PK"}
-"""Kinds that hold text in a binary format, with the bytes near their beginning. All other kinds are text."""
+"""Kinds that hold text in a binary format, with bytes near the file's beginning. All other kinds are text."""
 PROSE: Final = frozenset({"markdown", "rst", "html", "notebook"})
 """Kinds of text with headings, written for people."""
 DATA: Final = frozenset(["cfg", "conf", "ini", "json", "jsonl", "properties", "toml", "xml", "yaml", "yml"])
-"""Extensions of the kind code that are data and settings, not programs."""
+"""Extensions that are of kind code but hold data and settings, not programs."""
 _SNIFFED: Final = 1_024
 
 
 class UnreadableDocumentError(Exception):
-    """A file has no readable text; the sentence begins with "it" and says why."""
+    """A file has no readable text; the error's sentence begins with "it" and says why."""
 
 
 class MissingReaderError(UnreadableDocumentError):
-    """The reader for a kind is not installed; the sentence says what to do."""
+    """The reader for a kind is not installed; the error's sentence says what to do."""
 
 
 def suffix_of(path: str) -> str:
@@ -63,7 +63,7 @@ def is_known_name(name: str) -> bool:
 
 
 def kind_of(name: str, head: bytes) -> Kind | None:
-    """Return a file's kind by its name and beginning; None without text."""
+    """Return a file's kind by its name and beginning; None if it has no text."""
     kind = kind_by_name(name)
     if kind in CONTAINERS:
         return kind if CONTAINERS[kind] in head[:_SNIFFED] else None

@@ -1,7 +1,7 @@
-"""The sections of Markdown: one for each heading, and one before the first.
+"""The sections of Markdown: one for each heading, and one before the first heading.
 
-Headings within lists or quotations begin no section. Front matter belongs to the part before the first
-heading; its ``title`` is the document's.
+Headings within lists or quotations do not begin a section. Front matter belongs to the part before the first
+heading; its ``title`` becomes the document's title.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _QUOTED: Final = re.compile(r"""(["'])(.*)\1$""")
 
 
 def read(source: SourceText, outline: Outline | None = None) -> Sections:
-    """Return the sections of a Markdown text, which may continue an outline."""
+    """Return the sections of a Markdown text; they may continue an outline."""
     text = source.text
     front = _FRONT_MATTER.match(text, 0, MAX_FRONT_MATTER)
     begin = 0 if front is None else front.end()
@@ -72,14 +72,14 @@ def _parser() -> MarkdownIt:
 def _look_at_first_characters(parser: MarkdownIt) -> None:
     """Try only the rules for the first character of a line, for speed.
 
-    Most lines are plain, and each line of a paragraph is tried twice for another block. The headings are
-    still those of CommonMark.
+    Most lines are plain, and each line of a paragraph is tried twice as the beginning of another block. The
+    result has the same headings as CommonMark.
     """
     from markdown_it import rules_block as rules  # noqa: PLC0415  as in _parser
 
     marks: dict[str, tuple[Rule, ...]] = {"`": (rules.fence,), "~": (rules.fence,), ">": (rules.blockquote,)}
     ruler = parser.block.ruler
-    # Another item ends no item. "fence" stands for all rules here, and "blockquote" adds nothing.
+    # A list item does not end another. "fence" stands for all rules here, and "blockquote" adds nothing.
     within = _by_first_character(marks | dict.fromkeys("-*_", (rules.hr,)))
     marks |= dict.fromkeys("-*", (rules.hr, rules.list_block))
     marks |= dict.fromkeys("+0123456789", (rules.list_block,))
@@ -93,7 +93,7 @@ def _look_at_first_characters(parser: MarkdownIt) -> None:
 
 
 def _by_first_character(rules: dict[str, tuple[Rule, ...]]) -> Rule:
-    """Return a rule that tries the rules of a line's first character."""
+    """Return a rule that tries only the rules for a line's first character."""
 
     def begins(state: StateBlock, line: int, end: int, silent: bool) -> bool:  # noqa: FBT001  the library's signature
         place = state.bMarks[line] + state.tShift[line]
@@ -120,7 +120,7 @@ def _underlined(state: StateBlock, line: int, end: int, silent: bool) -> bool:  
     from markdown_it.rules_block import lheading  # noqa: PLC0415  as in _parser
 
     ahead: _Ahead | None = state.env.get("ahead")
-    # Without the cache many short blocks without empty lines would take quadratic time.
+    # Without the cache, many short blocks without empty lines between them would take quadratic time.
     if ahead is None or ahead[:2] != (state.level, end) or not ahead.begin <= line < ahead.stop:
         ahead = state.env["ahead"] = _look_ahead(state, line, end)
     return ahead.is_marked and lheading(state, line, end, silent)

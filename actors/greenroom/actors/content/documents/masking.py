@@ -1,7 +1,7 @@
-"""Mask the values of secrets in files of workspaces, line for line.
+"""Mask the values of secrets in workspace files, line for line.
 
-Every reader of a workspace's file masks it first, so no chunk, term, vector or reply has a value. A mark
-keeps the number of line ends of its value.
+Every reader of a workspace file masks it first, so no chunk, term, vector or reply has a secret's value. A
+mark has as many line ends as the value that it replaces.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from greenroom.actors.content.secrets.detect import LEFT_OUT_BEGINS, spans_in_co
 from greenroom.actors.content.secrets.values import Span
 
 MASKING: Final = 1
-"""The version of the masking. Raise it when more is found, so that files are read again."""
+"""The version of the masking. Raise it when the masking finds more, so that files are read again."""
 _LINE_END: Final = re.compile(r"\r\n|\n|\r")
 
 
 class _Mark(NamedTuple):
-    """The span of a mark in the masked bytes, and of its value."""
+    """The span of a mark in the masked bytes, and its value's span."""
 
     first: int
     last: int
@@ -47,7 +47,7 @@ class Masked(NamedTuple):
 
 
 class Marks(msgspec.Struct, frozen=True, array_like=True):
-    """The marks of a file without its bytes, each with its value's span."""
+    """The marks of a file, without the file's bytes; each mark has its value's span."""
 
     places: list[tuple[int, int, bytes]]
     lines: list[int]

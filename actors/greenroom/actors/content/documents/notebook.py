@@ -23,7 +23,7 @@ def read(text: SourceText) -> Blocks:
         for cell, first, last in _cells(text.text):
             source = cell.get("source")
             lines = source if isinstance(source, list) else [source]
-            words = "".join(line for line in lines if isinstance(line, str))  # skip other values
+            words = "".join(line for line in lines if isinstance(line, str))  # skip values of other types
             if cell.get("cell_type") == "markdown":
                 blocks += _text_blocks(words, first, last, outline)
             elif words.strip():
@@ -70,7 +70,7 @@ def _expect(text: str, place: int, mark: str) -> int:
 
 
 def _behind(text: str, place: int, mark: str) -> int:
-    """Return the place after a value, past the mark if there is one."""
+    """Return the place after a value, and after ``mark`` if it follows."""
     place = _past_space(text, place)
     return _past_space(text, place + 1) if text[place : place + 1] == mark else place
 

@@ -1,4 +1,4 @@
-"""The text of PDF files, page by page; pages that are pictures have none."""
+"""The text of PDF files, page by page; pages that are pictures have no text."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ PDF: Final = Part("reading PDF files", ("pypdf",))
 
 
 def read(data: bytes) -> Blocks:
-    """Return the pages of a PDF file as blocks, by their numbers."""
+    """Return the pages of a PDF file as blocks with page numbers."""
     try:
         from pypdf import PdfReader  # noqa: PLC0415  slow to import
     except ImportError:
         raise MissingReaderError(PDF.lack) from None
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # oddities of files need no log entry
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # irregular files need no log entry
     try:
         found = _read(PdfReader, data)
     except UnreadableDocumentError:

@@ -1,7 +1,7 @@
 """The sections of reStructuredText, by a scan for underlined and overlined lines.
 
-The character of the line determines the level of a heading, in the order of appearance. Lines in literal
-blocks and directives are indented, so they are no headings.
+The character of the line determines the level of a heading: the first character in the text is the highest.
+Lines in literal blocks and directives are indented, so they are not headings.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from greenroom.actors.content.documents.sections import Outline, Section, Sectio
 
 _PUNCTUATION: Final = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 _SHORT: Final = 4
-"""From so many characters on, an underline may be shorter than its words."""
+"""An underline of at least this length may be shorter than its words."""
 
 
 def read(source: SourceText) -> Sections:
@@ -36,7 +36,7 @@ def read(source: SourceText) -> Sections:
 
 
 def _heading_above(above: list[str], line: str) -> str | None:
-    """Return the heading that a line underlines, given the three lines before it; else None."""
+    """Return the heading above an underline, given the three lines before it; else None."""
     before, words = above[1], above[2]
     if not _is_ruler(line) or not words.strip() or _is_ruler(words):
         return None

@@ -1,7 +1,7 @@
 """The sections and blocks of a text, and how they become chunks.
 
-A section is a part of the text itself. A block is extracted text, which does not occur in the file byte for
-byte; it has its offsets in the source, or its page, and its chunk reports these.
+A section is a part of the text itself. A block is extracted text, which may differ from the bytes of the
+file. A block has its offsets in the source, or its page, and its chunk reports these.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 MAX_CHARACTERS: Final = 2_000
-"""Characters of a chunk at most, about 500 tokens."""
+"""A chunk has at most this many characters, about 500 tokens."""
 
 MAX_INDENT: Final = 200
-"""White space before the first word that belongs to a piece at most; less than half of any piece."""
+"""At most this much white space before the first word belongs to a piece; less than half of any piece."""
 
 _NO_SPACE: Final = re.compile(r"\S")
 _BLANK_LINE: Final = re.compile(r"\n[ \t]*\r?\n\s*")
@@ -26,7 +26,7 @@ _TOP_LEVEL: Final = re.compile(r"\n[ \t\r]*\n(?=[^\s})\]])")
 
 PROSE: Final = (_BLANK_LINE, _SENTENCE, _LINE_END, _SPACE)
 CODE: Final = (_TOP_LEVEL, _BLANK_LINE, _LINE_END, _SPACE)
-"""Separators, the best first; in code first blank lines before unindented ones."""
+"""Separators, the best first. In code, blank lines before unindented lines come first."""
 
 
 def pieces(
@@ -47,7 +47,7 @@ def pieces(
 
 
 def trim(text: str, first: int, last: int) -> tuple[int, int] | None:
-    """Trim white space, but no indentation, around a part; None if it is empty."""
+    """Trim white space around a part, but keep indentation; None if nothing remains."""
     found = _NO_SPACE.search(text, first, last)
     if found is None:
         return None
@@ -95,7 +95,7 @@ class Sections(NamedTuple):
 
 
 class Outline:
-    """The headings above the present place; of one section they are the same tuple object."""
+    """The headings above the current place; within a section, always the same tuple object."""
 
     def __init__(self) -> None:
         self._above: list[tuple[int, str]] = []
@@ -103,7 +103,7 @@ class Outline:
         self.headings: tuple[str, ...] = ()
 
     def enter(self, level: int, heading: str) -> tuple[str, ...]:
-        """Begin a section of a level, 1 for the highest; return its headings."""
+        """Begin a section of a level, 1 for the highest; return the section's headings."""
         words = strip_markup(heading)
         self.top = self.top or words
         self._above = [each for each in self._above if each[0] < level]
@@ -123,8 +123,8 @@ def strip_markup(heading: str) -> str:
 def bodies(text: str, sections: list[Section]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
     """Yield the start and end of each section's body, and its headings.
 
-    A heading without text or subsections is its own body, so that searches find it. A heading that is too
-    long is part of its body, too.
+    A heading without text or subsections is its own body, so that searches find it. If a heading is too long,
+    the body contains it, too.
     """
     last = len(text)
     for section, follower in pairwise([*sections, Section(last, last)]):
@@ -140,12 +140,12 @@ def bodies(text: str, sections: list[Section]) -> Iterator[tuple[int, int, tuple
 
 
 class Block(NamedTuple):
-    """A paragraph, a cell or the like.
+    """A paragraph, a cell, or a similar part.
 
     Attributes:
-        first: Its start in the source, or its page.
-        last: Its end in the source, exclusive, or the same page.
-        headings: Its headings; the same tuple in all blocks of a section.
+        first: Where it starts in the source, or its page.
+        last: Where it ends in the source (exclusive), or the same page.
+        headings: The headings above it; the same tuple in all blocks of a section.
         begins: Whether it begins a section or a page.
     """
 
@@ -170,7 +170,7 @@ def pack_blocks(blocks: list[Block]) -> Iterator[Block]:
     for block in blocks:
         if taken and (
             block.begins
-            or block.headings is not taken[-1].headings  # another section may have equal headings
+            or block.headings is not taken[-1].headings  # equal headings may belong to another section
             or size + len(block.text) + 2 > MAX_CHARACTERS
         ):
             yield _together(taken)

@@ -35,7 +35,7 @@ def column_heading(names: Iterable[str]) -> str:
 
 
 def _row_offsets(source: SourceText) -> list[int]:
-    """Return the starts of the rows and the last end; quoted fields may span lines."""
+    """Return the rows' starts and the last row's end; quoted fields may span lines."""
     text, starts = source.text, [*source.line_starts, len(source.text)]
     offsets = [0]
     quotes = 0
@@ -47,7 +47,7 @@ def _row_offsets(source: SourceText) -> list[int]:
 
 
 def _names(row: str, delimiter: str) -> list[str]:
-    """Return the names of the columns; the words of a malformed row."""
+    """Return the names of the columns; if the row is malformed, its words."""
     try:
         return next(csv.reader(row.splitlines(keepends=True), delimiter=delimiter), [])
     except csv.Error:

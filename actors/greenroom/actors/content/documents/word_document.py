@@ -1,7 +1,7 @@
 """The text of DOCX files: XML in a zip archive.
 
-Paragraphs and tables are read in order, each row of a table as one line, a long table headed by the names of
-its columns. Notes and comments follow their paragraph; headers and footers come once, at the end.
+Paragraphs and tables are read in order. Each row of a table becomes one line; a long table is headed by the
+names of its columns. Notes and comments follow their paragraph; headers and footers come once, at the end.
 `unread_parts` names the parts that are not read.
 """
 
@@ -21,7 +21,7 @@ from greenroom.actors.content.documents.sections import MAX_CHARACTERS, Block, B
 from greenroom.actors.content.documents.table import column_heading
 
 MAX_XML: Final = 64 << 20
-"""Unpacked bytes of one file at most, all parts together."""
+"""All parts of one file together have at most this many bytes, unpacked."""
 MOST_UNREAD: Final = 20
 _W: Final = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _STRICT: Final = b"http://purl.oclc.org/ooxml/wordprocessingml/main"
@@ -35,7 +35,7 @@ _WORDLESS: Final = re.compile(
     r"|word/(?:theme|fonts|glossary|customizations)/?.*"
     r"|word/(?:settings|webSettings|fontTable|numbering|people|stylesWithEffects|comments[A-Z]\w*|vba\w*)\..*"
 )
-"""Parts without text of the document."""
+"""Parts that contain no text of the document."""
 _MARKS: Final = {f"{_W}tab": "\t", f"{_W}br": "\n", f"{_W}cr": "\n", f"{_W}noBreakHyphen": "-"}
 _WORDS: Final = frozenset({f"{_W}t", _MATH_TEXT})
 _ROW_MARK: Final = " | "
@@ -48,7 +48,7 @@ def read(data: bytes) -> Blocks:
             return _Reader(_parts(archive)).read()
     except (
         *(BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, RuntimeError),  # of the archive
-        *(ET.ParseError, LookupError, ValueError),  # of the XML: the last two of its encoding
+        *(ET.ParseError, LookupError, ValueError),  # the last two: of the XML's encoding
     ) as error:
         raise UnreadableDocumentError(f"it is no Word document: {error}") from None
 
@@ -79,7 +79,7 @@ def _parts(archive: ZipFile) -> dict[str, list[ET.Element]]:
         root = ET.fromstring(data.replace(_STRICT, _W[1:-1].encode()), parser)  # noqa: S314  as above
         for twice in list(root.iter(f"{_COMPATIBLE}AlternateContent")):
             for older in twice.findall(f"{_COMPATIBLE}Choice/../{_COMPATIBLE}Fallback"):
-                twice.remove(older)  # the alternative for older programs
+                twice.remove(older)  # this is the alternative for older programs
         parts.setdefault(found[1], []).append(root)
     if "document" not in parts:
         raise UnreadableDocumentError("it is no Word document: it has no part word/document.xml")
@@ -87,7 +87,7 @@ def _parts(archive: ZipFile) -> dict[str, list[ET.Element]]:
 
 
 class _WithoutTypes(ET.TreeBuilder):
-    """A builder that refuses document type definitions in every encoding; Word writes none."""
+    """A builder that refuses document type definitions in every encoding; Word writes none of them."""
 
     def doctype(self, *_: object) -> None:
         """Refuse a document type definition before it is read."""
@@ -105,7 +105,7 @@ class _Reader:
             for name, kind in _NOTES.items()
             for root in parts.get(name, [])
             for note in root.iter(f"{_W}{kind}")
-            if note.get(f"{_W}type", "normal") == "normal"  # others are separators
+            if note.get(f"{_W}type", "normal") == "normal"  # other types are separators
         }
         self._outline = Outline()
         self._blocks: list[Block] = []
@@ -114,7 +114,7 @@ class _Reader:
         """Return all blocks in order."""
         for root in self._parts["document"]:
             self._add_all(root)
-        for kind, number in list(self._notes):  # notes without a reference
+        for kind, number in list(self._notes):  # notes to which nothing refers
             self._add_note(kind, number)
         margins = [
             f"{name.capitalize()}: {text}"
@@ -130,7 +130,7 @@ class _Reader:
         self._blocks.append(Block(text, 0, 0, self._outline.headings if headings is None else headings))
 
     def _add_all(self, root: ET.Element) -> None:
-        """Add the paragraphs and tables of an element; those in text boxes come after theirs."""
+        """Add an element's paragraphs and tables; a paragraph's text boxes come after it."""
         waiting = [root]
         while waiting:
             node = waiting.pop()
@@ -153,7 +153,7 @@ class _Reader:
         self._add_notes(_own_nodes(paragraph))
 
     def _add_rows(self, rows: list[list[str]]) -> None:
-        """Add the rows of a table; in long ones the first row heads each part."""
+        """Add a table's rows; in a long table, the first row heads each part."""
         lines = [_ROW_MARK.join(cell.replace("|", r"\|") for cell in cells).strip() for cells in rows]
         if sum(map(len, lines)) + len(lines) <= MAX_CHARACTERS:
             self._add("\n".join(lines))
@@ -195,7 +195,7 @@ def _levels(styles: list[ET.Element]) -> dict[str, int]:
 
 
 def _rows(table: ET.Element) -> list[list[str]]:
-    """Return the rows of a table; none for a single column, which is only layout."""
+    """Return a table's rows; none if it has a single column, which is only layout."""
     rows = [list(_nearest(row, f"{_W}tc")) for row in _nearest(table, f"{_W}tr")]
     if all(len(cells) < 2 for cells in rows):  # noqa: PLR2004  columns
         return []
@@ -204,7 +204,7 @@ def _rows(table: ET.Element) -> list[list[str]]:
 
 
 def _nearest(node: ET.Element, tag: str) -> Iterator[ET.Element]:
-    """Yield the outermost elements of a tag in another element."""
+    """Yield the outermost elements with a tag inside another element."""
     waiting = list(reversed(node))
     while waiting:
         each = waiting.pop()

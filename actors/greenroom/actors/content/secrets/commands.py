@@ -1,6 +1,6 @@
-"""Passwords on command lines, by the program and its options.
+"""Find passwords on command lines, by the program and its options.
 
-A line is scanned once from its first program on; quoted commands in it are scanned as lines of their own.
+A line is scanned once, from its first program on. Quoted commands in it are scanned as separate lines.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ECHO: Final = (
 )
 _HERE: Final = r"<<<\s?\\{0,2}[\"']?(?P<value>[^\s\"'\\]{3,200})"
 _LONGEST_COMMAND: Final = 200
-"""Characters before ``<<<`` that are searched for the reading command."""
+"""At most this many characters before ``<<<`` are searched for the command that reads the string."""
 _HEREDOC: Final = (
     r"(?P<to>[^\n]{0,200})<<-?\s?[\"']?[A-Za-z_]\w{0,20}[\"']?[^\n]{0,100}\n(?P<value>[^\n]{3,200})"
 )
@@ -35,12 +35,12 @@ _OUTPUT: Final = r"[ \t]{0,9}\r?\n([^\s$#>]\S{5,400})(?=[ \t]{0,9}(?:\n|$))"
 _DEEPEST: Final = 2
 _LEAST: Final = 3
 _MOST_CALLED: Final = 4
-"""The last programs of a line to which a word may belong as an option."""
+"""A word may be an option of the last programs before it in a line: at most this many."""
 _PROSE: Final = frozenset(("option", "flag", "switch", "argument", "parameter", "with", "without", "public"))
 
 
 class _Word(NamedTuple):
-    """A word of a command line without its outer quotes, and its start."""
+    """A word of a command line, without its outer quotes, and where it starts."""
 
     text: str
     first: int
@@ -90,7 +90,7 @@ def command_secrets(text: str) -> Iterator[Span]:
 
 
 def _text_blocks(text: str) -> Iterator[Span]:
-    """Find passwords on the standard input of commands."""
+    """Find passwords that commands read from standard input."""
     if "|" in text and ("echo" in text or "printf" in text or "yes " in text):
         for found in compile_pattern(_ECHO.replace(" ", r"[ \t]{1,9}")).finditer(text):
             yield from _read(text, found["to"], *found.span("value"))
@@ -109,7 +109,7 @@ def _placed(text: str, pattern: str) -> Iterator[Span]:
 
 
 def _calls(text: str, name: str) -> Iterator[int]:
-    """Yield the positions of a program's name before other words."""
+    """Yield the positions of a program's name that other words follow."""
     at = text.find(name)
     while at >= 0:
         end = at + len(name)
@@ -120,7 +120,7 @@ def _calls(text: str, name: str) -> Iterator[int]:
 
 
 def _end_of_line(text: str, at: int) -> int:
-    """Return the end of a line that may continue after backslashes."""
+    """Return the end of a line; backslashes at line ends continue it."""
     at = (text.find("\n", at) + 1) or len(text)
     while text[at - 2 : at] == "\\\n" and at < len(text):
         at = (text.find("\n", at) + 1) or len(text)
@@ -167,7 +167,7 @@ def _called_names(text: str) -> set[str]:
 
 
 class _Call:
-    """A call of a program: finds passwords in its words, one word after the other."""
+    """A call of a program; it finds passwords in the words, one by one."""
 
     __slots__ = ("_next", "_open", "_rules")
 
@@ -197,7 +197,7 @@ class _Call:
         return None
 
     def _within(self, word: str) -> int | None:
-        """Return the start of a password that is joined to an option."""
+        """Return the start of a password that directly follows an option in the same word."""
         rules = self._rules
         bare = word.lstrip("\\\"'")
         for option in rules.joined:
@@ -222,7 +222,7 @@ def _here_strings(text: str) -> Iterator[Span]:
         first = max(0, at - _LONGEST_COMMAND)
         first = max(first, *(text.rfind(mark, first, at) + 1 for mark in "\n|;"))
         if first >= done or not compile_pattern(TAKES_INPUT).search(command):
-            command = text[max(first, done) : at]  # the part before was searched
+            command = text[max(first, done) : at]  # the part before is already searched
         found = compile_pattern(_HERE).match(text, at)
         if found is not None:
             yield from _read(text, command, *found.span("value"))
@@ -231,7 +231,7 @@ def _here_strings(text: str) -> Iterator[Span]:
 
 
 def _read(text: str, command: str, first: int, last: int) -> Iterator[Span]:
-    """Yield an input as a password if the command reads one."""
+    """Yield an input as a password if the command reads a password."""
     reader = compile_pattern(TAKES_INPUT).search(command)
     if reader is None or (
         reader[0] == "base64" and not compile_pattern(_ENCODED).fullmatch(text, first, last)
@@ -243,7 +243,7 @@ def _read(text: str, command: str, first: int, last: int) -> Iterator[Span]:
 
 
 def _value(text: str, first: int, last: int) -> Iterator[Span]:
-    """Yield a password without its quotes, unless it is a placeholder."""
+    """Yield a password without its quotes, unless the password is a placeholder."""
     value = text[first:last]
     stripped = value.lstrip("\\\"'")
     first += len(value) - len(stripped)

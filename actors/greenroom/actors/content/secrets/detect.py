@@ -1,14 +1,14 @@
 """Detect secrets in texts and code, by published shapes and the text before a value.
 
 Every search takes linear time: rare parts are searched first, a pattern reads a bounded number of characters
-before it fails, and nothing is matched twice. Each run of a hook imports this module, so it imports little
-and compiles patterns only when a text has their first letters.
+before it fails, and no part is matched twice. Each run of a hook imports this module, so this module imports
+little, and compiles a pattern only when a text contains the pattern's first letters.
 
-In a conversation any word may be a password, even the name of a function. In code calls, indexed values,
+In a conversation any word may be a password, even the name of a function. In code, calls, indexed values,
 members and names of types are no secrets.
 
-Maintained detectors were tried instead. One in Python takes many times as long, and too long to import; those
-in Go and Rust weigh 25 to 54 MB. `python -m bench secrets` measures a detector.
+Maintained detectors were tried. A detector in Python takes many times as long, and its import too long;
+detectors in Go and Rust have 25 to 54 MB. `python -m bench secrets` measures a detector.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _KEY_LINE: Final = r"[A-Za-z0-9+/=]{16,}"
 _BETWEEN_LINES: Final = r"[\s\\nr>|#+*0-9\u2192:\"',]{1,24}(?:[A-Za-z0-9+/=]{1,15}[\s\\nr\"',]{1,8})?"
 _LEAST_OF_KEY: Final = 16
 _MOST_OF_KEY: Final = 8_192
-"""Characters of a private key, as text."""
+"""At most this many characters of a private key in text form are read."""
 _RUN: Final = re.compile(r"[A-Za-z0-9_.~%+/:=-]{20,}")
-"""Runs that may contain a secret with a shape. Most texts have few."""
+"""Runs of characters that may contain a secret with a shape. Most texts have few runs."""
 _DOTTED: Final = r"[A-Za-z0-9._-]{24,}"
 _WEB: Final = r"eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]+){2,4}"
 
@@ -79,7 +79,7 @@ def _secrets(text: str, *, is_code: bool) -> Iterator[Span]:
 
 
 def _merge(spans: list[Span]) -> list[Span]:
-    """Merge overlapping spans; the most certain one gives the kind."""
+    """Merge overlapping spans; the merged span has the kind of the most certain one."""
     merged: list[Span] = []
     for span in spans:
         if merged and span.first < merged[-1].last:
@@ -115,7 +115,7 @@ def _of_shape(shape: Shape, prefix: str) -> re.Pattern[str]:
 
 
 def _continues(text: str, first: int) -> bool:
-    """Return whether a letter or digit precedes a place, except an escaped line end."""
+    """Return whether a letter or digit precedes a place, other than an escaped line end."""
     before = text[max(0, first - 2) : first]
     return before[-1:].isalnum() and before not in {"\\n", "\\r", "\\t"}
 
@@ -130,7 +130,7 @@ def _json_web_tokens(text: str) -> Iterator[Span]:
 
 
 def _private_keys(text: str) -> Iterator[Span]:
-    """Find private keys as text: whole, without an end, or without a beginning."""
+    """Find private keys in text form: whole, without an end, or without a beginning."""
     if "PRIVATE KEY" not in text:
         return
     done = 0
@@ -153,7 +153,7 @@ def _private_keys(text: str) -> Iterator[Span]:
 
 
 def _first_line(text: str, least: int, end: int) -> int:
-    """Return the start of the key lines that end at a place."""
+    """Return the start of the lines of a key that end at a place."""
     first = end
     for line in reversed(list(compile_pattern(_KEY_LINE).finditer(text, least, end))):
         if not compile_pattern(_BETWEEN_LINES).fullmatch(text, line.end(), first):
@@ -180,7 +180,7 @@ _STATEMENT: Final = (
 _SETTING: Final = r"[ \t]*(?:export[ \t]+|set[ \t]+)?[\w.-]+="
 _COMMENTS: Final = ("#", "//", "--", "*")
 _LONGEST_LINE: Final = 200
-"""Characters before a value that are read in its line."""
+"""At most this many characters before a value are read in its line."""
 
 
 def spans_in_code(text: str) -> list[Span]:
@@ -191,7 +191,7 @@ def spans_in_code(text: str) -> list[Span]:
 
 
 def _is_named(text: str, span: Span, *, is_program: bool) -> bool:
-    """Return whether a span is a call, member, type or variable, not a literal."""
+    """Return whether a span is a call, member, type or variable, and not a literal."""
     if text.startswith(("(", "["), span.last):
         return True
     line = text[max(0, span.first - _LONGEST_LINE) : span.first].rpartition("\n")[2]

@@ -31,7 +31,7 @@ _LEAST_VALUE: Final = 4
 
 @cache
 def _needles() -> tuple[str, ...]:
-    """Return the base64 forms of the names, at each of three alignments."""
+    """Return the base64 forms of the names, one for each of three alignments."""
     found = set()
     for name in _NAMES:
         for shift in range(3):
@@ -72,7 +72,7 @@ def _run_around(text: str, at: int) -> tuple[int, int] | None:
 
 
 def _decoded(value: str) -> str:
-    """Decode base64 into text; empty if malformed."""
+    """Decode base64 into text; an empty text if malformed."""
     value = value.rstrip("=").replace("-", "+").replace("_", "/")
     try:
         return binascii.a2b_base64(
@@ -100,7 +100,7 @@ def _of_kubernetes(text: str, first: int, end: int) -> Iterator[Span]:
 
 
 def _of_object(text: str, at: int) -> Iterator[tuple[int, int]]:
-    """Yield where the values of an object in JSON are, that begins at a place."""
+    """Yield the spans of values in a JSON object that begins at a place."""
     while member := compile_pattern(_MEMBER).match(text, at):
         at = member.end()
         yield member.span(member.lastgroup or 0)
@@ -110,7 +110,7 @@ def _of_object(text: str, at: int) -> Iterator[tuple[int, int]]:
 
 def _of_lines(text: str, at: int, end: int, outer: str) -> Iterator[tuple[int, int]]:
     """Yield the spans of the values in the indented lines after a place."""
-    block = None  # the start of a text of several lines, and the indentation of its name
+    block = None  # the start of a text of several lines, and the indentation of the text's name
     last = at
     at = (text.find("\n", at, end) + 1) or end
     while at < end:

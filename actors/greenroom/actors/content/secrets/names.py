@@ -19,7 +19,7 @@ from greenroom.actors.content.secrets.values import (
 
 _LONGEST_QUOTED: Final = 4_096
 _LONGEST_BARE: Final = 512
-"""Characters of a value at most, in quotes and without."""
+"""A value has at most this many characters, in quotes or without them."""
 _SHORT_PASSWORDS: Final = ("_pass", "-pass")
 _PASSWORDS: Final = (
     *("password", "passwd", "passphrase", "passcode", "passwort", "kennwort", "pwd"),
@@ -84,7 +84,7 @@ _MOST_WORDS: Final = 8
 
 def named_secrets(text: str) -> Iterator[Span]:
     """Find secrets by the text before them."""
-    folded = text.encode("ascii", "replace").lower().decode("ascii")  # with the length of the text
+    folded = text.encode("ascii", "replace").lower().decode("ascii")  # as long as the text
     yield from _assigned(text, folded)
     yield from _in_headers(text, folded)
     if "@" in text:
@@ -104,7 +104,7 @@ def named_secrets(text: str) -> Iterator[Span]:
 
 
 class _Place(NamedTuple):
-    """The context of a value: its name, and the characters before and after that."""
+    """The context of a value: its name, and the characters before and after the name."""
 
     name: str
     before: str
@@ -112,7 +112,7 @@ class _Place(NamedTuple):
     quote: str
 
     def has_password(self, value: str) -> bool:
-        """Return whether a value is a password, given a name before it."""
+        """Return whether a value that follows a name is a password."""
         if len(value) < _LEAST_PASSWORD or is_placeholder(value) or not self._assigns():
             return False
         if any(map(str.isspace, value)):
@@ -126,7 +126,7 @@ class _Place(NamedTuple):
         )
 
     def has_token(self, value: str) -> bool:
-        """Return whether a value is a token or key, given a name before it."""
+        """Return whether a value that follows a name is a token or key."""
         if len(value) < _LEAST_TOKEN or is_placeholder(value) or not self._assigns():
             return False
         return (
@@ -141,7 +141,7 @@ class _Place(NamedTuple):
         )
 
     def _is_secret_literal(self, value: str) -> bool:
-        """Return whether words with a number are a secret in code, not its name."""
+        """Return whether words with a number are a secret in code, not the secret's name."""
         return (
             "secret" in self.name.lower()
             and self.sign.strip() != ":"
@@ -158,7 +158,7 @@ class _Place(NamedTuple):
         return self.before != "/"
 
     def _vouches(self, value: str) -> bool:
-        """Return whether the value is quoted, a shell variable's, or neither words nor call."""
+        """Return whether a value is quoted, in a shell variable, or neither words nor call."""
         is_option = (
             self.name.startswith("--") and self.sign == "=" and not compile_pattern(_CALL).match(value)
         )
@@ -168,7 +168,7 @@ class _Place(NamedTuple):
 
 
 def _is_passphrase(value: str) -> bool:
-    """Return whether a value with spaces is a password: lower-case words, or with a digit."""
+    """Return whether a value with spaces is a password: lower-case words, or with digits."""
     words = value.split()
     if len(words) > _MOST_WORDS or value[-1] in ".:?!" or set("%{<[$") & set(value):
         return False
@@ -209,7 +209,7 @@ def _assigned(text: str, folded: str) -> Iterator[Span]:
 
 
 def _value(text: str, first: int, quote: str) -> str:
-    """Return the value at a place, up to its quote or its last possible character."""
+    """Return the value at a place, up to its quote or last possible character."""
     found = compile_pattern(_QUOTED[quote] if quote else _BARE).match(text, first)
     if found is None:
         return ""
@@ -288,11 +288,11 @@ _ELEMENT: Final = r"(?P<sign>[\"']>)(?P<quote>)"
 _OPENED: Final = r"<(?:entry|string|property|item|add|param|setting)\s{1,4}(?:key|name)=[\"'][\w.-]{0,60}$"
 """``<entry key="db.password">``."""
 _CALLED: Final = 100
-"""Characters before a name that are searched for its call or element."""
+"""At most this many characters before a name are searched for the call or element around it."""
 
 
 def between_literal(folded: str, first: int, last: int) -> re.Match[str] | None:
-    """Match the text between a name and a literal, in one of these forms."""
+    """Match the text between a name and a literal in one of these forms."""
     for pattern in (_DECLARED, _OTHERWISE, _BLOCK):
         if found := compile_pattern(pattern).match(folded, last):
             return found

@@ -20,9 +20,9 @@ personnummer henkilötunnus rodné_číslo снилс инн tc_kimlik aadhaar a
 routing account_number sort_code bank_account kontonummer numéro_de_compte número_de_cuenta numero_di_conto
 身份证 护照号 银行卡 银行账号 マイナンバー 口座番号 パスポート番号 주민등록번호 주민번호 여권번호 계좌번호
 """
-"""Names of numbers of people and accounts; an underscore is a space."""
+"""Names of numbers that people and accounts have; an underscore stands for a space."""
 _ACCOUNTS: Final = ("routing", "sort code")
-"""With one of these in the text, an account is one at a bank."""
+"""If a text has one of these, its accounts are bank accounts."""
 _BEHIND: Final = (
     r"[^\W\d_]{0,12}(?![^\W_])"
     r"(?:'s)?(?:[ \t](?:number|no\.?|nr\.?|numéro|número|numero|nummer|номер))?[ \t]{0,2}"
@@ -34,7 +34,7 @@ _MOST: Final = 60
 _FEWEST_DIGITS: Final = 3
 _IBAN: Final = r"(?<!\w)[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!\w)"
 _LONGEST: Final = 40_000
-"""Characters of a text up to which IBANs are searched without a word for one."""
+"""Texts with at most this many characters are searched for IBANs even without a word for IBANs."""
 _LEAST_IBAN: Final = 15
 _IBAN_CHECK: Final = 97
 
@@ -46,7 +46,7 @@ _CARD: Final = (
 )
 _ISSUERS: Final = r"4|5[1-5]|2[2-7]|3[47]|3[068]|35|6011|64[4-9]|65|62|50|5[6-8]|6[37]"
 _FEWEST_CARD_DIGITS: Final = 6
-"""Distinct digits. Test numbers have fewer, real cards hardly ever."""
+"""Distinct digits. Test numbers have fewer; real cards almost always have more."""
 _TEST_NUMBERS: Final = """
 378282246310005 371449635398431 3530111333300000 6011000990139424 5200828282828210 2223003122003222
 """
@@ -60,7 +60,7 @@ _FEWEST_SEEDS: Final = 12
 
 
 def personal_numbers(text: str, lowered: str) -> Iterator[Span]:
-    """Find numbers of people, accounts and recovery; ``lowered`` has the length of the text."""
+    """Find numbers of people, accounts and recovery; ``lowered`` is as long as the text."""
     stems = [stem for stem in _stems() if stem in lowered]
     if any(each in stems for each in _ACCOUNTS):
         stems.append("account")
@@ -120,7 +120,7 @@ def _passes_luhn(digits: str) -> bool:
 
 
 def seed_phrases(text: str) -> Iterator[Span]:
-    """Find seed phrases of wallets: twelve or more words of their list."""
+    """Find seed phrases of wallets: twelve or more words from the list of seed words."""
     for run in compile_pattern(_PHRASE).finditer(text):
         words = [*compile_pattern(_SEED_WORD).finditer(text, *run.span())]
         known = [word[0].lower() in _seed_words() for word in words]

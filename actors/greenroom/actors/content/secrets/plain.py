@@ -1,7 +1,7 @@
-"""Secrets in conversations only: plain words, phrases, and values without a word for a secret.
+"""Secrets in conversations only: plain words, phrases, and values without a word for secrets.
 
-In source code the same positions have names and sentences. A text counts as a conversation if it has few
-lines, and few of them are code.
+In source code, names and sentences stand in the same places. A text counts as a conversation if it has few
+lines and few of them are code.
 """
 # ruff: noqa: E501, RUF001 - letters of the far East count twice
 
@@ -174,7 +174,7 @@ _WINDOW: Final = 60
 
 
 def plain_secrets(text: str, lowered: str, words: list[tuple[int, int]]) -> Iterator[Span]:
-    """Find secrets of a conversation, see `is_talk`; ``lowered`` has the length of the text."""
+    """Find secrets of a conversation, see `is_talk`; ``lowered`` is as long as the text."""
     yield from _after_words(text, lowered, words)
     yield from _in_sentences(text, lowered, has_word=bool(words))
     if compile_pattern("[0-9]").search(text):
@@ -200,7 +200,7 @@ def _has(parts: tuple[str, ...], lowered: str) -> bool:
 
 
 def is_talk(text: str) -> bool:
-    """Return whether a text is a conversation: few lines, hardly any code."""
+    """Return whether a text is a conversation: it has few lines and almost no code."""
     lines = text.count("\n") + 1
     if lines > _MOST_LINES or len(text) > _LONGEST:
         return False
@@ -275,7 +275,7 @@ _UNITS: Final = (
 
 
 def describes_password(word: str) -> bool:
-    """Return whether a lower-case word describes a password instead of being one."""
+    """Return whether a lower-case word describes a password, and is not a password itself."""
     return word in FOLLOWERS or (word.isalpha() and compile_pattern(ENDINGS).fullmatch(word) is not None)
 
 
@@ -313,7 +313,7 @@ def _codes(text: str, lowered: str) -> Iterator[Span]:
 
 
 def _called(text: str, lowered: str) -> Iterator[Span]:
-    """Find values before their description, beside a user's name, or in groups of a seed."""
+    """Find values before their description, beside a user name, or in groups of a seed."""
     is_called = _has((" is ", " are ", " ist ", " est ", " es ", " è ", " é "), lowered)
     for found in compile_pattern(_CALLED).finditer(lowered) if is_called else ():
         value = text[slice(*found.span(1))]
@@ -329,7 +329,7 @@ def _called(text: str, lowered: str) -> Iterator[Span]:
 
 
 def _cued(text: str) -> Iterator[Span]:
-    """Find values without a name, in a text about access."""
+    """Find values without a name, in a text that is about access."""
     for found in compile_pattern(_THEN).finditer(text):
         if _is_lone(found[1]):
             yield _span(*found.span(1))
@@ -354,7 +354,7 @@ def _cued(text: str) -> Iterator[Span]:
 
 
 def _is_lone(value: str) -> bool:
-    """Return whether a value looks invented as a password: letters with digits, a year, marks."""
+    """Return whether a value looks like an invented password: letters with digits, a year, marks."""
     value = value.rstrip(".,;:!?")
     if is_placeholder(value) or compile_pattern(TECHNICAL).fullmatch(value) or not has_digit(value):
         return False

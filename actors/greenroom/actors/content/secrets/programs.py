@@ -1,6 +1,6 @@
 """How programs take a password on their command lines: a table from their manuals.
 
-These are only facts; `commands` searches for them. Options with a telling name such as ``--password`` are
+This module has only data; `commands` searches for it. Options with a clear name such as ``--password`` are
 found without this table.
 """
 
@@ -10,14 +10,14 @@ from typing import Final, NamedTuple
 
 
 class Program(NamedTuple):
-    """Programs that take a password the same way; most members are lists separated by spaces.
+    """Programs that take passwords in the same way; most members are lists separated by spaces.
 
     Attributes:
-        follows: Words before a password that is a word of its own.
+        follows: Words after which the next word is a password.
         joined: Options to which the password is joined.
-        pairs: Options with a pair of user and password, joined or as the next word.
-        words: Subcommands, one of which must come before, if any.
-        separator: The separator of a pair.
+        pairs: Options that take a pair of user and password, in the same word or as the next word.
+        words: Subcommands. If there are any, one of them must come before the password.
+        separator: The separator between user and password in a pair.
         leading: Whether words after the first one without a dash belong to another program.
     """
 
@@ -169,7 +169,7 @@ PLACES: Final = (
         r"ConvertTo-SecureString (?:-\w{1,20} ){0,4}\\{0,2}[\"']([^\"'\n\\]{3,100})\\{0,2}[\"']",
     ),
 )
-"""Patterns of passwords by position, each with a part of the command; a space means any number."""
+"""Patterns of passwords by position, each with a part of the command; a space stands for any white space."""
 
 OUTPUTS: Final = (
     (
@@ -196,7 +196,7 @@ OUTPUTS: Final = (
     ("print-access-token", r"print-access-token"),
     ("auth token", r"gh auth token"),
 )
-"""Patterns of commands that print a secret on its own line; a space means any number."""
+"""Patterns of commands that print a secret on its own line; a space stands for any white space."""
 
 TAKES_INPUT: Final = (
     r"--password-stdin|--stdin\b|--with-token|--pass(?:word|phrase)?-fd|\bpass(?:in)? stdin|-pass stdin"

@@ -19,7 +19,7 @@ class Pattern(NamedTuple):
     Attributes:
         part: A literal text that each of these secrets contains.
         pattern: A regular expression with bounded repetitions. Its group, if any, is the secret.
-        is_spread: Whether it spans several runs of letters, digits and marks.
+        is_spread: Whether the secret spans several runs of letters, digits and marks.
     """
 
     kind: str
@@ -143,7 +143,7 @@ SHAPES: Final = (
     Shape("Clojars token", ("CLOJARS_",), _HEX, 60),
     Shape("NuGet key", ("oy2",), "a-z0-9", 43, alone=True),
 )
-"""From the issuers' documentation. Public identifiers such as Stripe's ``pk_live_`` are no secrets."""
+"""From the issuers' documentation. Public identifiers such as Stripe's ``pk_live_`` are not secrets."""
 
 PATTERNS: Final = (
     Pattern(

@@ -1,4 +1,4 @@
-"""Passwords in statements, calls and files of known programs: patterns, and their search."""
+"""Passwords in statements, calls and files of known programs: patterns, and the search for them."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ _INSERT: Final = r"insert into [\w.\"`]{1,80}\s{0,3}\(([^()\n]{1,300})\)\s{0,9}v
 _INSERTED: Final = r"\s{0,3}(?:'([^'\n]{0,200})'|[^,()']{1,200})\s{0,3}(?:,|\)|$)"
 _LONGEST_ROW: Final = 2_000
 _OF_HASH: Final = 3
-"""Dollar signs in a password hash."""
+"""Dollar signs that a password hash has."""
 _STATEMENT: Final = 120
 _LINE: Final = r"password(?:=|:[ \t]{1,3})([a-z]{4,40})[ \t]{0,3}(?=\n|$)"
 _USERS_LINE: Final = (
@@ -158,7 +158,7 @@ def stated_secrets(text: str, folded: str) -> Iterator[Span]:
 
 
 def _inserted(text: str, folded: str) -> Iterator[Span]:
-    """Find passwords among the values of an SQL statement, by their columns."""
+    """Find passwords among the values of an SQL statement, by the columns' names."""
     for found in compile_pattern(_INSERT).finditer(folded):
         values = compile_pattern(_INSERTED).finditer(text, found.start(2), found.start(2) + _LONGEST_ROW)
         for column, value in zip(found[1].split(","), values, strict=False):
@@ -169,7 +169,7 @@ def _inserted(text: str, folded: str) -> Iterator[Span]:
 
 
 def _in_blocks(text: str, folded: str) -> Iterator[Span]:
-    """Find passwords, even plain words, in lines beside those of a user or a host."""
+    """Find passwords, even plain words, in lines near those of users or hosts."""
     for found in compile_pattern(_LINE).finditer(folded):
         if compile_pattern(_USERS_LINE).search(
             folded, max(0, found.start() - _STATEMENT), found.end() + _STATEMENT

@@ -1,8 +1,8 @@
-"""Secrets in conversations: a word for a secret and a value soon after.
+"""Secrets in conversations: a word for a secret, and soon after it a value.
 
-The form of a value and the words directly before it decide. After "is" and similar words nearly anything with
-a digit counts, elsewhere only values that look like no word or name. In code a called, indexed or assigned
-name is no such word; its values belong to `names`.
+The form of a value and the words directly before it decide. After "is" and similar words, almost anything
+with a digit counts; elsewhere, a value counts only if it looks like no word or name. In code, a name that is
+called, indexed or assigned is not a word for a secret; its values belong to `names`.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _KINDS: Final[tuple[tuple[_Kind, Iterable[str]], ...]] = (
     ("plain", PLAIN_PASSWORDS),
 )
 _WINDOW: Final = 110
-"""Characters after a word that may contain its value."""
+"""Only this many characters after a word are searched for its value."""
 _BEFORE: Final = 70
 _SHORTEST: Final[dict[_Kind, int]] = {"password": 4, "code": 3, "key": 8, "login": 8}
-"""Characters after a word at least, if they contain a secret."""
+"""At least this many characters follow a word if they contain a secret."""
 _LEAST: Final = 4
 _LEAST_DIGITS: Final = 3
 _LEAST_LONE: Final = 7
@@ -113,7 +113,7 @@ _ALONE: Final = (
     r"(?=\S{0,40}[0-9])[A-Za-z0-9][A-Za-z0-9!@#$&_.-]{7,39})"
     r"(?=[\s,;:)]|\.\s|$)"
 )
-"""Values that look like a password in any context."""
+"""Values that look like a password in every context."""
 
 
 _Found = tuple[int, int, _Kind]
@@ -132,7 +132,7 @@ class _Word(NamedTuple):
 
 def spoken_secrets(text: str) -> Iterator[Span]:
     """Find secrets after a word for one."""
-    lowered = text.replace("\u0130", "i").lower()  # with the length of the text
+    lowered = text.replace("\u0130", "i").lower()  # as long as the text
     words = _words(lowered)
     if is_talk(text):
         named = [(first, last) for first, last, kind in words if kind in {"password", "plain"}]
@@ -165,7 +165,7 @@ def _before_words(text: str, words: list[_Found]) -> Iterator[Span]:
 
 
 def _with_ends(words: list[_Found], lowered: str) -> list[tuple[_Word, int]]:
-    """Return the words with enough text before the next such word, and where that ends."""
+    """Return words with enough text before the next such word, and that text's end."""
     found = []
     end = end_of_strong = len(lowered)
     for first, last, kind in reversed(words):
@@ -182,7 +182,7 @@ def _with_ends(words: list[_Found], lowered: str) -> list[tuple[_Word, int]]:
 
 
 def _words(lowered: str) -> list[_Found]:
-    """Return the words for secrets in order; of overlapping ones the first and longest."""
+    """Return the words for secrets in order; among overlapping words, the first and longest."""
     found = [
         (each.start(), -each.end(), kind)
         for stem, kind in _stems()
@@ -205,7 +205,7 @@ def _stems() -> tuple[tuple[str, _Kind], ...]:
 
 
 def _of_stem(stem: str, kind: _Kind) -> str:
-    """Return a pattern of a word that begins with literal letters, for speed."""
+    """Return the pattern of a word; it begins with literal letters, for speed."""
     literal = re.escape(stem)
     if ord(stem[0]) >= _EASTERN:
         return literal
@@ -218,9 +218,9 @@ def _of_stem(stem: str, kind: _Kind) -> str:
 
 _COMBINATIONS: Final = ("combin", "kombin")
 _OF_LOCK: Final = r"(?: (?:to|for|on) [a-z' -]{1,40}?)?(?: (?:is|ist|est|es)\b|:)"
-"""Text directly after a combination of a lock; other combinations are of settings or keys."""
+"""The text directly after the combination of a lock; other combinations are of settings or keys."""
 _EASTERN: Final = 0x3000
-"""The first character of scripts without spaces between words."""
+"""The first character of the scripts that have no spaces between words."""
 _IN_COMPOUNDS: Final = ("passwort", "kennwort", "wachtwoord", "lösenord", "adgangskode", "salasana", "jelszó")
 """Stems that occur at the end of compounds."""
 _EXACT_STEMS: Final = """
@@ -228,11 +228,11 @@ password passwd passphrase passcode pass-phrase pw pwd psw mdp
 clave parola parole losung zugangscode heslo
 """
 _EXACT: Final = frozenset(_EXACT_STEMS.split())
-"""Stems that continue only as parts of other words or of names in code."""
+"""Stems that have further letters only in other words or in names in code."""
 
 
 def _may_open(lowered: str, word: _Word) -> bool:
-    """Return whether a word is no combination, or one of a lock."""
+    """Return whether a word does not mean a combination, or means a lock's combination."""
     is_combination = lowered.startswith(_COMBINATIONS, word.first)
     return not is_combination or compile_pattern(_OF_LOCK).match(lowered, word.last) is not None
 
@@ -276,7 +276,7 @@ def _behind(text: str, lowered: str, word: _Word, end: int) -> Iterator[Span]:
 
 
 def _sentences(text: str, first: int, end: int, *, goes_on: bool) -> int:
-    """Return the end of a window: the next sentence, or a line without final colon."""
+    """Return where a window ends: after the next sentence, or a line without final colon."""
     ends, in_list = 0, False
     for found in compile_pattern(_SENTENCE).finditer(text, first, end):
         if found[0] == "\n":
@@ -330,7 +330,7 @@ def _is_alphabetic(window: str) -> bool:
 
 
 def _numbers(window: str, word: _Word) -> Iterator[Span]:
-    """Yield a value of digits directly after its introduction; for codes also the following ones."""
+    """Yield digits directly after their introduction; for codes, also the digits that follow."""
     done = 0
     for digits in compile_pattern(_DIGITS).finditer(window):
         before = window[: digits.start()]
@@ -421,7 +421,7 @@ def _is_key(value: str) -> bool:
 
 
 def _introduced(before: str, *, right: bool = False) -> bool:
-    """Return whether the text before a value introduces it; with ``right`` directly."""
+    """Return whether the text before a value introduces it; with ``right``, directly before."""
     return (
         compile_pattern(_INTRODUCED_RIGHT if right else _INTRODUCED).search(before[-30:].lower()) is not None
     )
@@ -433,7 +433,7 @@ _LONGEST_BETWEEN: Final = 8
 
 
 def _ahead(text: str, last: int, kind: _Kind, first: int) -> Iterator[Span]:
-    """Yield a value before a word: "use … as the password"."""
+    """Yield a value that stands before its word: "use … as the password"."""
     if not text[last - 1].isspace():
         return
     parts = text[first:last].split()

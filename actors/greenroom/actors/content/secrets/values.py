@@ -9,7 +9,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 _LEAST_LETTERS: Final = 5
-"""Distinct characters of a token at least."""
+"""A token has at least this many distinct characters."""
 _TEMPLATE: Final = re.compile(
     r"\$\{.*|\$\(.*|\$env:.*|\$[a-z_][a-z0-9_]*|%[sdr]|%\([a-z_]+\)s|%[a-z_]+%|%env\(.*|<[^<>]*>?|\{.*|\[.*|\(.*"
     r"|[*.#_-]+|.*(?:\.\.\.|\u2026|\*\*\*|xxxx).*",
@@ -33,24 +33,24 @@ _PART: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _LONGEST_WORD: Final = 24
 _LONGEST_NUMBER: Final = 4
 _LETTERS_OF_WORDS: Final = 3
-"""Average letters of words; random letters change their case more often."""
+"""The average number of letters in words; random letters change their case more often."""
 _LETTERS_OF_NAMES: Final = 5
-"""Average letters of the words in a long name without separators."""
+"""The average number of letters in the words of a long name without separators."""
 _HEX: Final = re.compile(r"[0-9a-fA-F-]+")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _BITS_OF_HEX: Final = 3.0
 _BITS: Final = 3.8
-"""Entropy in bits a character, from which 20 or more characters count as random."""
+"""Entropy in bits per character; from this value on, 20 or more characters count as random."""
 
 
 @cache
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern on first use; most texts need few."""
+    """Compile a pattern when it is first used; most texts need few patterns."""
     return re.compile(pattern)
 
 
 class Span(NamedTuple):
-    """A secret; its ``doubt`` is 0 by shape, 1 by name, 2 by context."""
+    """A secret; ``doubt`` is 0 for a shape, 1 for a name, 2 for context."""
 
     first: int
     last: int
@@ -100,18 +100,18 @@ def has_digit(value: str) -> bool:
 
 
 def is_token(value: str) -> bool:
-    """Return whether the part after a prefix may be a token and is no filler."""
+    """Return whether the part after a prefix may be a token and no filler."""
     return len(set(value)) >= _LEAST_LETTERS and not stands_for_another(value)
 
 
 def is_random(value: str) -> bool:
-    """Return whether a value of 20 or more characters looks random and is no UUID."""
+    """Return whether a value of 20 or more characters looks random; UUIDs do not count."""
     if _UUID.fullmatch(value) or not has_digit(value) or value.isdigit() or is_wordy(value):
         return False
     return entropy(value) >= (_BITS_OF_HEX if _HEX.fullmatch(value) else _BITS)
 
 
 def entropy(value: str) -> float:
-    """Return the entropy of a value in bits a character."""
+    """Return the entropy of a value in bits per character."""
     size = len(value)
     return -sum(count / size * math.log2(count / size) for count in Counter(value).values())

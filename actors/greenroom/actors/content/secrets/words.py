@@ -16,7 +16,7 @@ slaptažod parole parool lykilorð κωδικός κωδικό_πρόσβαση�
 รหัสผ่าน mật_khẩu kata_sandi kata_laluan nenosiri パスワード パスフレーズ パスコード パスは 合言葉 密码 密碼 口令 비밀번호 비번 패스워드 암호
 """
 PASSWORDS: Final = tuple(_PASSWORDS.split())
-"""An underscore is a space. A word that continues one of these with letters is a form of it."""
+"""An underscore stands for a space. A word with further letters after one of these is a form of it."""
 
 _PLAIN_PASSWORDS: Final = """
 pass unlock_phrase secret_phrase recovery_phrase pasword passwrod pswd passwrd paswort
@@ -54,8 +54,8 @@ anahtarı anahtarım anahtari klucza klucze ключом ключи nyckeln sleu
 秘钥 令牌 키 토큰
 """
 KEYS: Final = tuple(_KEYS.split())
-"""Words with many other meanings: only random values after them are secrets, or those near one of
-`NETWORKS`."""
+"""Words with many other meanings. A value after such a word is a secret only if it is random, or if one of
+`NETWORKS` is near."""
 
 NETWORKS: Final = ("wifi", "wi-fi", "wlan", "ssid", "wpa", "hotspot", "无线", "無線", "와이파이")
 
@@ -66,7 +66,7 @@ credenziali accesso utente credenciais acesso usuário inloggegevens inloggen da
 доступ учётка учетка zайти giriş kullanıcı 账号 帳號 登录 ログイン アカウント 로그인 계정 vpn ftp sftp rdp
 """
 LOGINS: Final = tuple(_LOGINS.split())
-"""Words before a user's name and a password with a separator."""
+"""Words before a pair of user name and password with a separator between them."""
 
 INTRODUCING: Final = (
     r"[:=\uff1a\u2192>\u00bb]|[-=]>|\s[\u2014\u2013-]|\bit'?s|\b(?:is|are|was|be|to|now|being|use|try"
@@ -88,7 +88,7 @@ AS: Final = (
     r"as|als|como|comme|come|jako|som|kao|is|ist|est|es|for|pour|para|per|voor|dla|into"
     r"|как|è|é|für|для"
 )
-"""Words between a secret and a following word for it."""
+"""Words between a secret and a word for it that follows."""
 
 _FUNCTION_WORDS: Final = """
 the and for with that this from your you are not can will must should has have been was were they
@@ -100,7 +100,7 @@ key keys secret token string text letters numbers characters nicht und oder der 
 von auf ist ein eine que les des une pour dans por los las una con para
 """
 FUNCTION_WORDS: Final = frozenset(_FUNCTION_WORDS.split())
-"""No random passphrase has one of these."""
+"""A random passphrase has none of these."""
 
 TECHNICAL: Final = (
     r"(?i:(?:ctrl|alt|cmd|shift|meta|esc|option|command)[-+].*|(?:sha|md|aes|rsa|utf|ipv|http"
@@ -116,7 +116,7 @@ TECHNICAL: Final = (
     r"|[\w./-]*/[\w./-]*|[A-Z]{2,10}-?[0-9]{1,6}|[#][0-9]+|[\w$.]+(?:->|::).*|[\w-]+=.*"
     r"|\w+\(.*|.*\\.*|[%&].*"
 )
-"""Programs, versions, files, hosts and times, which have digits or marks and are no secrets."""
+"""Programs, versions, files, hosts and times: they have digits or marks but are not secrets."""
 
 _FOLLOWERS: Final = """
 a an required incorrect wrong correct right invalid valid missing empty blank unset null none optional
@@ -174,4 +174,4 @@ ENDINGS: Final = (
     r"|lı|li|lu|lü|sız|siz|mış|miş|ıyor|iyor|malı|meli|nut|nuté|ní)"
     r"|(?:ge|ver|be|er|ent|zer)\w+(?:t|en|d)|(?:un|in|non|re|pre)-?\w+(?:ed|t|ct)"
 )
-"""Endings of such words, in lower case."""
+"""Endings of words that describe a password, in lower case."""

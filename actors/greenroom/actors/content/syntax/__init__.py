@@ -1,7 +1,7 @@
 """Source files by their syntax: symbols, references, imports and chunks; no I/O.
 
-`read_source` is the entry point. A hostile file may exhaust any limit, so it runs in a process that can be
-killed.
+`read_source` is the entry point. A hostile file may exhaust any limit, so `read_source` runs in a process
+that can be killed.
 """
 
 from greenroom.actors.content.syntax.graphs import Reached as Reached

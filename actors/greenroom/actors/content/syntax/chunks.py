@@ -1,8 +1,8 @@
 """Split a tree into chunks: whole definitions, else parts at ends of statements.
 
 A node that is too long is split into its children, and neighbours are joined again while they fit. A chunk
-also ends where a split definition begins or ends, unless the chunk is short: so few chunks mix the end of one
-definition with the beginning of another.
+also ends where a split definition begins or ends, unless the chunk is short. So few chunks mix the end of
+one definition with the beginning of another.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 MAX_CHARACTERS: Final = 1_200
-"""Characters of a chunk at most, without blanks."""
+"""A chunk has at most this many characters, without blanks."""
 _MOST_BYTES: Final = 8 * MAX_CHARACTERS
-"""Bytes of a chunk at most, with blanks."""
+"""A chunk has at most this many bytes, with blanks."""
 _SHORT: Final = MAX_CHARACTERS // 4
 _MOST_DEPTH: Final = 200
 _NOT_COUNTED: Final = b" \t\r\n\f\v\0" + bytes(range(0x80, 0xC0))
@@ -29,7 +29,7 @@ _ABOVE: Final = frozenset({"decorator", "attribute_item"})
 
 
 class _Part(NamedTuple):
-    """A part of a file that is not split; ``size`` counts its characters without blanks."""
+    """An unsplit part of a file; ``size`` is the number of characters without blanks."""
 
     first: int
     last: int
@@ -42,12 +42,12 @@ def size_of(data: bytes) -> int:
 
 
 def chunks_of_tree(data: bytes, root: Node, lines: Lines, symbols: list[Symbol]) -> list[CodeChunk]:
-    """Return the chunks of a file with a tree; its symbols are in order."""
+    """Return the chunks of a file with a tree; the ``symbols`` are in order."""
     return _described(data, lines, symbols, _joined(data, _parts(data, root), symbols))
 
 
 def chunks_of_text(data: bytes, lines: Lines) -> list[CodeChunk]:
-    """Return the chunks of a file without a tree, split preferably at blank lines."""
+    """Return the chunks of a file without a tree, split at blank lines if possible."""
     return _described(data, lines, [], _spans_of_text(data.decode(errors="surrogateescape"), 0))
 
 
@@ -62,7 +62,7 @@ def _spans_of_text(text: str, begin: int) -> Iterator[tuple[int, int]]:
 
 
 def _parts(data: bytes, root: Node) -> Iterator[_Part]:
-    """Yield a file in parts that fit, except long tokens; comments join the next part."""
+    """Yield parts of a file that fit, except long tokens; comments join the next part."""
     reached = 0
     levels: list[tuple[Iterator[Node], int]] = [(iter([root]), len(data))]
     while levels:
@@ -104,7 +104,7 @@ def _joined(data: bytes, parts: Iterator[_Part], symbols: list[Symbol]) -> Itera
 
 
 def _begins_in(part: _Part, data: bytes, begins: list[int]) -> bool:
-    """Return whether one of the sorted places is the first of a part, after blanks."""
+    """Return whether one of the sorted places begins a part; blanks may come before."""
     at = bisect_left(begins, part.first)
     if at == len(begins) or begins[at] >= part.last:
         return False

@@ -26,7 +26,7 @@ _SENTENCE: Final = re.compile(r".*?[.!?](?=\s|$)")
 
 
 class Above:
-    """The comments and decorators above each line that may begin a definition."""
+    """The comments and decorators that stand above lines in which a definition may begin."""
 
     def __init__(self, data: bytes, lines: Lines, nodes: Iterable[Node]) -> None:
         self._data = data
@@ -39,13 +39,13 @@ class Above:
                 self._by_last_line.setdefault(lines.of(last), first)
 
     def beginning(self, offset: int) -> int | None:
-        """Return the start of a place's line; None if more than words precede it."""
+        """Return the start of a place's line; None if more than words precede the place."""
         begin = self._lines.start_of(self._lines.of(offset))
         is_first = offset - begin <= MAX_SUMMARY and _WORDS.fullmatch(self._data, begin, offset)
         return begin if is_first else None
 
     def first_of(self, begin: int) -> int:
-        """Return the start of everything that belongs to a definition at a line's start."""
+        """Return the start of everything that belongs to the definition that begins a line."""
         line = self._lines.of(begin)
         while (above := self._by_last_line.get(line - 1)) is not None:
             begin, line = above, self._lines.of(above)

@@ -1,4 +1,4 @@
-"""Grammars and queries of tree-sitter, loaded with the first file of their language."""
+"""Grammars and queries of tree-sitter; the first file of a language loads them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BROKEN = "the packages that read code by its syntax cannot be imported"
 
 
 class MissingGrammarError(Exception):
-    """A package is missing or unusable; the sentence says what to do, or why."""
+    """A package is missing or unusable; the error's sentence says what to do, or why."""
 
 
 class Grammar(NamedTuple):
@@ -34,7 +34,7 @@ def part_of(language: Language) -> Part:
 
 @cache
 def load_grammar(language: Language) -> tree_sitter.Language:
-    """Load a grammar without its queries, which take longer, or raise `MissingGrammarError`."""
+    """Load a grammar without its queries, which take longer; may raise `MissingGrammarError`."""
     try:
         import tree_sitter  # noqa: PLC0415  with the first file, and it may be missing
 
@@ -43,7 +43,7 @@ def load_grammar(language: Language) -> tree_sitter.Language:
         raise MissingGrammarError(part_of(language).lack or _BROKEN) from None
     try:
         return tree_sitter.Language(getattr(package, language.function)())
-    except (AttributeError, TypeError, ValueError) as error:  # incompatible versions
+    except (AttributeError, TypeError, ValueError) as error:  # incompatible versions raise these
         raise _unusable(language, error) from None
 
 

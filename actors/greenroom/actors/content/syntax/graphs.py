@@ -1,4 +1,4 @@
-"""Graphs of a workspace: files by imports, symbols by uses, and what is reachable."""
+"""Graphs of a workspace: files linked by imports, symbols linked by uses, and reachable files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROLES: Final = frozenset({"call", "inherits", "type"})
 
 
 class Linked(msgspec.Struct, frozen=True):
-    """The part of a source file that graphs need: symbols' lines and used names."""
+    """The part of a source file that graphs need: lines of symbols, and used names."""
 
     language: str
     imports: list[Import]
@@ -51,7 +51,7 @@ def graph_of_symbols(files: Mapping[str, Linked], imported: Mapping[str, list[st
     """Return the symbols that each symbol uses, by names alone.
 
     A name means its definitions in the same file, else in imported files, else in all files of the same
-    language. A name without a qualifier means members only if there is nothing else.
+    language. A name without a qualifier means members only if it can mean nothing else.
     """
     defined = {path: _by_name(file.lines) for path, file in files.items()}
     anywhere: dict[tuple[str, str], list[tuple[str, str]]] = {}
@@ -86,7 +86,7 @@ def definitions(files: Mapping[str, Linked], symbol: str) -> list[str]:
 
 
 def members(files: Mapping[str, Linked], nodes: Iterable[str]) -> list[str]:
-    """Return the nodes within others, such as the methods of a class."""
+    """Return the nodes inside other nodes, such as the methods of a class."""
     found: list[str] = []
     for path, symbol in map(parts_of, nodes):
         lines = files[path].lines if path in files else {}
@@ -124,9 +124,9 @@ class Reach(msgspec.Struct, frozen=True, array_like=True):
     """The files that are reachable from a file.
 
     Attributes:
-        files: The nearest first; of the same depth by path; without the file itself.
-        cycles: Shortest paths back to the file, each from the file to the last one before it.
-        is_cut: Whether limits left out some.
+        files: The nearest first; files at the same depth in order of paths; without the file itself.
+        cycles: Shortest paths back to the file; each goes from the file to the last file before it.
+        is_cut: Whether limits left out some files.
     """
 
     files: list[Reached]
@@ -144,9 +144,9 @@ def invert(graph: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
 
 
 def reach(graph: Mapping[str, Iterable[str]], path: str, depth: int, most: int = 1_000) -> Reach:
-    """Return the files reachable from a file: its dependencies, or dependents if inverted.
+    """Return the files reachable from a file: dependencies, or dependents if ``graph`` is inverted.
 
-    ``graph`` has the successors of each file; there are ``most`` files and ``most`` cycles at most.
+    ``graph`` has the successors of each file; at most ``most`` files and ``most`` cycles are returned.
     """
     known = {path: Reached(path, 0, "")}
     cycles: list[list[str]] = []
@@ -182,7 +182,7 @@ def _files(known: Mapping[str, Reached]) -> list[Reached]:
 def compare_by_imports(path: str, files: Mapping[str, Source], places: Places) -> dict[str, dict[str, float]]:
     """Compare a file with others by two signals from 0 to 1.
 
-    By path: ``imports``, the share of common imports, and ``linked``, 1 if one imports the other.
+    For each path: ``imports``, the share of common imports, and ``linked``, 1 if one file imports the other.
     """
     known: dict[tuple[str, str, str, str], list[str]] = {}
     brought = {each: _brought(source, places, known) for each, source in files.items()}
@@ -199,11 +199,11 @@ def compare_by_imports(path: str, files: Mapping[str, Source], places: Places) -
 
 
 def _brought(source: Source, places: Places, known: dict[tuple[str, str, str, str], list[str]]) -> set[str]:
-    """Return the imports of a file: files, and names of modules outside of the workspace."""
+    """Return the imports of a file: files, and names of modules outside the workspace."""
     path, language = source.path, source.language
     where = (
         path if (language_named(language) or NO_LANGUAGE).imports_by_path else dirname(path)
-    )  # there the importer's name matters, too
+    )  # with these imports, the importer's name matters, too
     found: set[str] = set()
     for each in source.imports:
         key = (where, language, each.module, each.name)

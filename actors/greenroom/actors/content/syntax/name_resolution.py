@@ -1,10 +1,10 @@
 """Resolve uses of names to definitions, by scopes and imports alone.
 
-A name without a qualifier is searched in its scopes, at the top of its file, and in its imports; in some
-languages also in files of the same package and in all of an imported file. A member of `self` or `this` is
-one of the enclosing class; a member of a module or a class is searched there, also through re-exports. The
-values of variables are unknown, so their members stay unresolved. Of local variables only parameters hide
-outer names.
+A name without a qualifier is searched in its scopes, at the top of its file, and in its imports. In some
+languages it is also searched in files of the same package and in all of an imported file. A member of `self`
+or `this` is a member of the enclosing class. A member of a module or a class is searched there, also through
+re-exports. The values of variables are unknown, so their members stay unresolved. Among local variables, only
+parameters hide outer names.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MOST_STEPS: Final = 8
 
 
 class Node(NamedTuple):
-    """A definition: its file, and the symbol's path in it."""
+    """A definition: its file, and the path of the symbol in the file."""
 
     file: str
     symbol: str
@@ -43,7 +43,7 @@ _NONE: Final[Nodes] = frozenset()
 
 
 class _File:
-    """A file for lookups of names."""
+    """A file in the form that lookups of names need."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -52,7 +52,7 @@ class _File:
 
     @cached_property
     def bound(self) -> dict[str, list[Import]]:
-        """Its imports by their local names."""
+        """The imports of the file, by their local names."""
         found: dict[str, list[Import]] = {}
         for each in self.source.imports:
             name = each.alias or each.name or self.language.binds(each.module)
@@ -62,7 +62,7 @@ class _File:
 
     @cached_property
     def opened(self) -> list[Import]:
-        """Its imports of all names of a module."""
+        """The imports of the file that import all names of a module."""
         return [
             each
             for each in self.source.imports
@@ -70,7 +70,7 @@ class _File:
         ]
 
     def scopes(self, symbol: str) -> Iterator[str]:
-        """Yield the scopes of an unqualified name in a symbol, the innermost first."""
+        """Yield the scopes for an unqualified name in a symbol, the innermost first."""
         for scope in _around(symbol):
             known = self.symbols.get(scope)
             is_open = known is None or known.kind in _INNER or scope == symbol
@@ -89,7 +89,7 @@ class _File:
 
 
 class Meanings:
-    """Resolves uses of names; files that are ``lacking`` must be parsed to go on."""
+    """Resolves uses of names; it needs the files that are ``lacking`` to go on."""
 
     def __init__(self, files: Mapping[str, Source], places: Places) -> None:
         self.lacking: set[str] = set()
@@ -153,7 +153,7 @@ class Meanings:
         return found if len({each.file for each in found}) == 1 else _NONE
 
     def _opened_by(self, file: _File) -> list[str]:
-        """Return the files that a file imports with all names."""
+        """Return the files from which a file imports all names."""
         path = file.source.path
         if path not in self._opened:
             found = (resolve_import(each, path, file.language.name, self._places) for each in file.opened)
@@ -161,7 +161,7 @@ class Meanings:
         return self._opened[path]
 
     def _brought(self, file: _File, brought: Import, rest: Sequence[str], steps: int) -> Nodes:
-        """Resolve a name that begins with an import."""
+        """Resolve a name that begins with an imported name."""
         first = brought.alias if brought.name == "default" else brought.name
         ways = [[first, *rest]] if first else [list(rest)] if rest else []
         if file.language.imports_members:
@@ -177,7 +177,7 @@ class Meanings:
         return frozenset(found)
 
     def _exported(self, path: str, parts: Sequence[str], scopes: Sequence[str], steps: int) -> Nodes:
-        """Resolve a name in an imported file: its definition, or a re-export."""
+        """Resolve a name in an imported file: to a definition there, or a re-export."""
         file = self._file(path)
         if file is None:
             if path in self._places.files:
@@ -191,7 +191,7 @@ class Meanings:
             return _NONE
         key = (path, _joined(*parts), tried == [""])
         known_for, known = self._known.get(key, (0, _NONE))
-        if known_for < steps:  # import cycles are not followed repeatedly
+        if known_for < steps:  # cycles of imports are not followed repeatedly
             self._known[key] = (steps, _NONE)
             known = self._elsewhere(file, parts, scopes, steps - 1)
             self._known[key] = (steps, known)
@@ -208,7 +208,7 @@ def _module_name(path: str) -> str:
 
 
 def _parameter(name: str, *, is_last: bool) -> re.Pattern[str]:
-    """Return the pattern of a parameter in a signature, its type before or after."""
+    """Return the pattern of a parameter in a signature; its type comes before or after."""
     word = re.escape(name)
     if is_last:
         return re.compile(rf"[\w>\]&*(]\s*[\s&*]{word}\s*[,)=\[]")
@@ -216,7 +216,7 @@ def _parameter(name: str, *, is_last: bool) -> re.Pattern[str]:
 
 
 def _around(symbol: str) -> Iterator[str]:
-    """Yield a symbol's path and those of its scopes, the innermost first."""
+    """Yield the path of a symbol, then the paths of its scopes, the innermost first."""
     while symbol:
         yield symbol
         symbol = symbol.rpartition(".")[0]

@@ -1,4 +1,4 @@
-"""Outlines: the symbols of files in lines, within a budget."""
+"""Outlines: the symbols of files, a line each, within a token budget."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Outline(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _Line(NamedTuple):
-    """A possible line of an outline; the lowest ``rank`` is chosen first, after its scope."""
+    """A possible line of an outline; low ranks are chosen first, scopes before their members."""
 
     rank: tuple[int, ...]
     file: int
@@ -42,9 +42,9 @@ class _Line(NamedTuple):
 def outline(sources: Iterable[Source], budget_tokens: int) -> Outline:
     """Return the outline of files within a budget.
 
-    Files are named first. Then come public symbols before others, types before functions before values, outer
-    before inner ones, long before short ones. Summaries are included only if there is room for all. The lines
-    are in the order of the files.
+    Files are named first. Then public symbols come before others, types before functions, functions before
+    values, outer before inner symbols, and long before short ones. Summaries are included only if there is
+    room for all of them. The lines are in the order of the files.
     """
     files = sorted(sources, key=lambda source: source.path)
     room = budget_tokens * BYTES_PER_TOKEN
@@ -60,7 +60,7 @@ def outline(sources: Iterable[Source], budget_tokens: int) -> Outline:
 
 
 def _fitting(lines: Sequence[_Line], room: int) -> list[_Line]:
-    """Return the lines that fit, each after its scope."""
+    """Return the lines that fit, each only with the line of its scope."""
     shown: set[tuple[int, str]] = set()
     kept: list[int] = []
     for at in sorted(range(len(lines)), key=lambda at: lines[at].rank):
@@ -84,7 +84,7 @@ def _outline(kept: Sequence[_Line], lines: Sequence[_Line]) -> Outline:
 
 def _lines(file: int, source: Source, *, with_sentences: bool) -> Iterator[_Line]:
     public = [each for each in source.symbols if each.is_public]
-    length = f" ({source.chunks[-1].last_line} lines)" if source.chunks else ""  # stored sources have none
+    length = f" ({source.chunks[-1].last_line} lines)" if source.chunks else ""  # stored ones have no chunks
     about = f": {source.summary}" if with_sentences and source.summary else ""
     yield _Line((0, -len(public)), file, "", "", f"{source.path}{length}{about}")
     above: dict[str, tuple[int, ...]] = {"": (0, 0)}

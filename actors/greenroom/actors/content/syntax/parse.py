@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Query, QueryCursor
 
 MAX_BYTES: Final = 2 << 20
-"""Bytes of a parsed file at most: a tree takes about 40 times as much memory, at worst 300."""
+"""A parsed file has at most this many bytes; a tree takes about 40 times as much memory, at worst 300."""
 MAX_SYMBOLS: Final = 10_000
 MAX_IMPORTS: Final = 10_000
 MAX_REFERENCES: Final = 100_000
@@ -27,17 +27,17 @@ TOO_MANY: Final = "it has more names than are kept"
 TOO_BROKEN: Final = f"{AS_TEXT}too much of it is not of its language"
 _MOST_UNFINISHED: Final = 10_000
 _MOST_DEPTH: Final = 300
-"""The depth of a tree that is searched: queries take time by the square of the depth."""
+"""A tree is searched to this depth; the time of a query grows with the square of the depth."""
 _MOST_ADRIFT: Final = 10**9
-"""The sum of squares of children in error nodes at most: about a second of queries."""
+"""The most that the squares of children in error nodes may add up to: about a second of queries."""
 
 
 def read_source(path: str, data: bytes) -> Source:
-    """Parse a source file; the result depends only on the name and the bytes.
+    """Parse a source file; the result depends only on the file's name and bytes.
 
-    Any bytes have a result. A file that is too long or without a parser has only chunks; one with syntax
-    errors has what could be parsed. Lines end with a line feed. Byte offsets are those of the file if it is
-    UTF-8, else of its text as UTF-8.
+    Every file has a result. A file that is too long or has no parser has only chunks. A file with syntax
+    errors has everything that could be parsed. Lines end with a line feed. Byte offsets count in the file if
+    it is in UTF-8, else in its text as UTF-8.
     """
     data = as_utf8(data)
     lines = Lines(data)
@@ -84,7 +84,7 @@ def _read(path: str, data: bytes, lines: Lines, language: Language, grammar: Gra
 
 
 def parse_tree(data: bytes, language: Language) -> Node | None:
-    """Return the root of the tree of UTF-8; None if too long or too broken."""
+    """Return the root of the tree of UTF-8; None if too long or broken."""
     grammar = load_grammar(language)
     import tree_sitter  # noqa: PLC0415  as in `grammars`
 

@@ -35,11 +35,11 @@ _TEXTS: Final[Mapping[str, What]] = {"imports": "imports", "string": "string", "
 
 
 class PatternError(ValueError):
-    """A pattern is malformed; the sentence says why."""
+    """A pattern is malformed; the error's sentence says why."""
 
 
 class Pattern(msgspec.Struct, frozen=True, array_like=True):
-    """A parsed pattern; `match_names` finds the first three targets, `search_bytes` the others."""
+    """A parsed pattern. `match_names` finds the first three targets; `search_bytes`, the others."""
 
     what: What
     text: str
@@ -53,8 +53,8 @@ class Found(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         name: The matched name, or the capture of a query; else empty.
-        symbol: The path of its symbol, or of the enclosing one, if known.
-        text: Its text: a signature, an import, a line.
+        symbol: The path of the matched symbol, or of the enclosing one; empty if unknown.
+        text: The matched text: a signature, an import, a line.
     """
 
     line: int
@@ -89,7 +89,7 @@ def parse_pattern(text: str) -> Pattern:
 
 
 def match_names(pattern: Pattern, source: Source) -> Iterator[Found]:
-    """Yield the matches of a pattern of names in a file."""
+    """Yield the matches of a pattern in a file, for patterns that match names."""
     if pattern.what == "symbols":
         for each in source.symbols:
             if each.kind in pattern.kinds and is_path(pattern.text, each.path):

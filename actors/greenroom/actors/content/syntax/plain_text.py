@@ -1,4 +1,4 @@
-"""Names in files without a parser: lines with a name, blocks by indentation."""
+"""Names in files without a parser: lines with a name, and blocks by their indentation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from greenroom.actors.content.syntax.patterns import is_like
 
 MAX_LINE: Final = 200
 _MOST_LINES: Final = 400
-"""Lines of a block at most."""
+"""A block has at most this many lines."""
 _WORD: Final = re.compile(r"[\w$]+")
 _COMMENT: Final = re.compile(r"--|//|#|/?\*|;|%|<!--|\"\"\"")
 _CLOSER: Final = re.compile(r"[)\]}]|end\b|</", re.IGNORECASE)
@@ -24,7 +24,7 @@ class TextLine(NamedTuple):
 
 
 def lines_with(name: str, text: str) -> Iterator[TextLine]:
-    """Yield the lines with a path's last name; ``*`` means anything."""
+    """Yield the lines with the last name of a path; ``*`` means anything."""
     last = name.rpartition(".")[2]
     rest = last.replace("*", "")
     for number, line in enumerate(text.split("\n"), 1):
@@ -35,7 +35,7 @@ def lines_with(name: str, text: str) -> Iterator[TextLine]:
 
 
 def block_of(name: str, text: str) -> tuple[int, int] | None:
-    """Return the lines of the block below the least indented line with a name."""
+    """Return the lines of the block that the least indented line with a name begins."""
     lines = text.split("\n")
     having = [each.line for each in lines_with(name, text)]
     if not having:
@@ -57,7 +57,7 @@ def block_of(name: str, text: str) -> tuple[int, int] | None:
 
 
 def first_lines(text: str, room: int) -> tuple[list[TextLine], int]:
-    """Return unindented lines within ``room`` bytes, and the number of omitted ones."""
+    """Return unindented lines within ``room`` bytes, and how many were left out."""
     found = [
         TextLine(number, line.strip()[:MAX_LINE])
         for number, line in enumerate(text.split("\n"), 1)

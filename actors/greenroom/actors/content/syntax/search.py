@@ -1,7 +1,7 @@
 """Search the bytes of a file: string literals, lines, and queries of tree-sitter.
 
-A hostile pattern in a hostile file may take long, so this runs in a process that can be killed. RE2 matches
-expressions in linear time; therefore queries may not contain expressions.
+A hostile pattern in a hostile file may take long, so this module runs in a process that can be killed. RE2
+matches expressions in linear time; other engines do not, so queries may not contain expressions.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def search_bytes(pattern: Pattern, path: str, data: bytes, most: int = MAX_FOUND
     data = mask_bytes(as_utf8(data)).data
     lines = Lines(data)
     if pattern.what == "regex":
-        there = compose_bytes(data)  # its lines stay the same
+        there = compose_bytes(data)  # the number of lines stays the same
         spans = _matched(compose(pattern.text), there)
         of = lines if there == data else Lines(there)
         found = (
@@ -90,9 +90,9 @@ def _matched(expression: str, data: bytes) -> Iterator[tuple[int, int]]:
 
 @lru_cache(maxsize=16)
 def compile_expression(expression: str) -> Any:
-    """Compile an expression by RE2; `^` and `$` match at lines."""
+    """Compile an expression for RE2; `^` and `$` match at line ends."""
     try:
-        import re2  # noqa: PLC0415  which may be missing
+        import re2  # noqa: PLC0415  the package may be missing
     except ImportError:
         raise MissingGrammarError(EXPRESSIONS.lack) from None
     options = re2.Options()

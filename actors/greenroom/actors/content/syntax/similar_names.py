@@ -12,15 +12,15 @@ from greenroom.actors.content.text.analyze import code_rules
 from greenroom.actors.content.text.words import MAX_TERM, symbol_name
 
 _LIKENESS: Final = 0.74
-"""One typing error in four letters, two in eight."""
+"""This allows one typing error in four letters, two in eight."""
 _SHORTEST: Final = 4
 """Shorter names are one error away from too many others."""
 _IN_PART: Final = 0.9
-"""The likeness of a name with all words of another; more words reduce it."""
+"""The likeness of a name that has all words of the other name; further words reduce it."""
 
 
 def find_similar_names(wanted: str, paths: Iterable[str], most: int) -> list[str]:
-    """Return the names that may be meant, the likeliest first.
+    """Return the names that the caller may mean, the likeliest first.
 
     If some differ only in how words are joined, such as `dropAnchor` and `drop_anchor`, only these count.
     """
@@ -43,7 +43,7 @@ def find_similar_names(wanted: str, paths: Iterable[str], most: int) -> list[str
 
 
 def _likenesses(wanted: str, names: set[str]) -> dict[str, float]:
-    """Return the likeness of similar names, from above 0 to 1."""
+    """Return the likeness of similar names, above 0 and up to 1."""
     sought, words = symbol_name(wanted), _words(wanted)
     spelled: dict[str, list[str]] = {}
     found: dict[str, float] = {}
@@ -64,7 +64,7 @@ def _likenesses(wanted: str, names: set[str]) -> dict[str, float]:
 
 
 def _words(name: str) -> frozenset[str]:
-    """Return the words of a name in any form; none of an overlong one."""
+    """Return the words of a name in any form; none if it is too long."""
     if len(name) > MAX_TERM:
         return frozenset()
     first, *parts = code_rules().token(name).posted or ("",)

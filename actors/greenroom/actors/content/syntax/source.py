@@ -1,4 +1,4 @@
-"""Parsed source files and their lines. They are stored: new fields come at the end."""
+"""Parsed source files and their lines; they are stored, so append new fields."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Symbol(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         kind: Its kind; a function of a type is a method.
-        scope: The names of its scopes, joined by dots in any language; empty at the top.
-        line: The line of its name, from 1.
-        first_line: Its first line, with a comment and decorators directly above.
-        first_byte: Its start in the file, with the parts above.
+        scope: The names of its scopes, joined by dots in every language; empty at the top level.
+        line: The line in which its name stands, from 1.
+        first_line: Its first line, including a comment and decorators directly above.
+        first_byte: Where it starts in the file, including the parts above.
         signature: Its beginning up to the body, in one line.
         summary: The first sentence of its docstring or comment; often empty.
-        is_public: Whether other files may use it, by the language or by convention.
+        is_public: Whether other files may use it, by the language's rules or by convention.
     """
 
     name: str
@@ -62,11 +62,11 @@ class Reference(msgspec.Struct, frozen=True, array_like=True):
     """A use of a name.
 
     Attributes:
-        role: Its use. Role ``other`` has names that the file defines or imports and capitalized names, once
-            in each symbol.
-        symbol: The path of the innermost enclosing symbol, of Rust's ``impl`` that of its type; empty at the
-            top.
-        qualifier: The names before it, ``a.b`` of ``a.b.name``; empty without a chain of names.
+        role: How the name is used. Role ``other`` has names that the file defines or imports and capitalized
+            names, once in each symbol.
+        symbol: The path of the innermost enclosing symbol. In an ``impl`` of Rust, the path of its type;
+            empty at the top level.
+        qualifier: The names before it, ``a.b`` in ``a.b.name``; empty if there are none.
     """
 
     name: str
@@ -77,12 +77,12 @@ class Reference(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Import(msgspec.Struct, frozen=True, array_like=True):
-    """An imported name; a statement with several names has one for each.
+    """An imported name; a statement with several names becomes several imports.
 
     Attributes:
         module: The module as written: ``..a.b``, ``./x``, ``crate::y``, ``<vector>``.
-        name: The name in it; ``*`` for all, empty for the module itself.
-        alias: Its local name, if different.
+        name: The name in the module; ``*`` for all names, empty for the module itself.
+        alias: Its local name, if this is different.
     """
 
     module: str
@@ -92,7 +92,7 @@ class Import(msgspec.Struct, frozen=True, array_like=True):
 
 
 class CodeChunk(msgspec.Struct, frozen=True, array_like=True):
-    """A passage, a whole definition if it fits, and the symbols that it defines."""
+    """A passage and the symbols that it defines; a whole definition if that fits."""
 
     text: str
     scope: str
@@ -108,10 +108,10 @@ class Source(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         language: The name of its language, such as ``python``; empty if unknown.
-        chunks: In the order of the file; together they cover all but blank lines.
-        summary: The first sentence of its description; often empty.
+        chunks: The chunks, in the order of the file; together they cover all but blank lines.
+        summary: The first sentence of the file's description; often empty.
         is_broken: Whether it has syntax errors.
-        notice: Why it was read only as text, or not completely; else empty.
+        notice: Why the file was read only as text, or not completely; else empty.
     """
 
     path: str
@@ -135,7 +135,7 @@ class Lines:
         self.starts = [0, *(end.end() for end in _LINE_END.finditer(data))]
 
     def of(self, offset: int) -> int:
-        """Return the line of a byte."""
+        """Return the line of a byte, given the byte's offset."""
         return bisect_right(self.starts, offset)
 
     def start_of(self, line: int) -> int:

@@ -27,7 +27,7 @@ _MOST_SCOPES: Final = 20
 
 
 class Definition(NamedTuple):
-    """A definition that a query's pattern ``rank`` matched; the scope is its stated owner."""
+    """A definition that matched a query's pattern number ``rank``; ``scope`` is its stated owner."""
 
     rank: int
     capture: str
@@ -38,7 +38,7 @@ class Definition(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """The span in which a definition, from its name, or a container uses names."""
+    """The span in which a container, or a definition from its name on, uses names."""
 
     first: int
     last: int
@@ -47,7 +47,7 @@ class Extent(NamedTuple):
 
 
 def definitions_in(matches: Sequence[tuple[int, Captures]]) -> list[Definition]:
-    """Return the definitions that a query matched, without imported names."""
+    """Return the definitions that a query matched; imported names are left out."""
     brought = {
         node.start_byte
         for _, captures in matches
@@ -81,7 +81,7 @@ class Symbols:
         self._modules: set[str] = set()
 
     def of(self, definitions: list[Definition], most: int) -> list[Symbol]:
-        """Return the symbols of a file in order, ``most`` at most."""
+        """Return the symbols of a file in order, at most ``most``."""
         found: list[Symbol] = []
         around: list[Extent] = []
         begins: list[int] = []
@@ -94,7 +94,7 @@ class Symbols:
                 or around[-1].last <= first
                 or (begins[-1], around[-1].last) == (first, last)
             ):
-                around.pop()  # several names of one statement have the same span
+                around.pop()  # definitions with several names in one statement have the same span
                 begins.pop()
             parent = around[-1] if around else None
             self.names_at.add(each.name.start_byte)
@@ -107,7 +107,7 @@ class Symbols:
             begin = first if each.capture == _CONTAINER else each.name.start_byte
             extent = Extent(begin, last, f"{scope}.{name}" if scope else name, each.capture)
             self.extents.append(extent)
-            if each.capture != "type" and len(around) < _MOST_SCOPES:  # C's types may begin with a struct
+            if each.capture != "type" and len(around) < _MOST_SCOPES:  # a type in C may begin with a struct
                 around.append(extent)
                 begins.append(first)
             if each.capture != _CONTAINER and len(found) < most:
@@ -153,7 +153,7 @@ class Symbols:
             if inner is None:
                 break
             node = inner
-        self.names_at.update((node.start_byte, node.start_byte + 1))  # the name of a destructor comes after ~
+        self.names_at.update((node.start_byte, node.start_byte + 1))  # a destructor's name comes after ~
         name = self._text(node).strip("'\"`").lstrip(":").replace("::", ".")
         return name, [part for part in owners if part not in _NO_SCOPE]
 
@@ -162,7 +162,7 @@ class Symbols:
         return self._data[first : min(last, first + MAX_NAME)].decode(errors="replace")
 
     def _signature(self, node: Node, start: int) -> str:
-        """Return the beginning of a definition before its body, else its first line."""
+        """Return a definition up to its body; without a body, its first line."""
         value = node.child_by_field_name("value") or node.child_by_field_name("right")
         body = _body_of(node) or (value and value.child_by_field_name("body"))
         ends = [body.start_byte] if body else []
@@ -175,14 +175,14 @@ class Symbols:
 
 
 def _body_of(node: Node) -> Node | None:
-    """Return the body of a definition; Kotlin's grammar has no field for it."""
+    """Return the body of a definition; the grammar of Kotlin has no field for bodies."""
     return node.child_by_field_name("body") or next(
         (child for child in node.children if child.type in _BODIES), None
     )
 
 
 def _distinct(definitions: list[Definition]) -> list[Definition]:
-    """Return each name's definition once, by the first pattern, preferably with a docstring."""
+    """Return one definition for each name: by the first pattern, preferably with a docstring."""
     by_name: dict[int, Definition] = {}
     for each in definitions:
         known = by_name.get(each.name.start_byte)

@@ -1,4 +1,4 @@
-"""The used names and the imports of a tree."""
+"""The used names in a tree, and its imports."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _ROLES: Final[tuple[Role, ...]] = ("inherits", "call", "type", "other")
-"""The first fitting role of a name counts."""
+"""If several roles fit a name, the first of them counts."""
 _MOST_BEFORE: Final = 100
 _MOST_READ: Final = 20_000
-"""Bytes of an import statement that are read."""
+"""At most this many bytes of an import statement are read."""
 
 
 class ImportsFound(NamedTuple):
@@ -32,7 +32,7 @@ class ImportsFound(NamedTuple):
 def imports_of(
     data: bytes, lines: Lines, language: Language, matches: list[Captures], most: int
 ) -> ImportsFound:
-    """Return the imports of a file from the matches of a query, ``most`` at most."""
+    """Return the imports of a file from the matches of a query, at most ``most``."""
     found: dict[tuple[int, str, str], Import] = {}
     spans: set[tuple[int, int]] = set()
     for captures in matches:
@@ -62,7 +62,7 @@ def _names(data: bytes, language: Language, statement: Node, captures: Captures)
 
 
 class _Before(NamedTuple):
-    """The operators before a name, and a chain of names and operators, read backwards."""
+    """The operators before a name, and a chain of names and operators, spelled backwards."""
 
     ends: bytes
     reversed: re.Pattern[bytes]
@@ -90,7 +90,7 @@ def references_of(
     brought: ImportsFound,
     most: int,
 ) -> list[Reference]:
-    """Return the references of a file in order, ``most`` at most."""
+    """Return the references of a file in order, at most ``most``."""
     known = {each.path.rpartition(".")[2].encode() for each in symbols.extents}
     known.update((each.alias or each.name or each.module).encode() for each in brought.imports)
     taken = set(symbols.names_at)
@@ -117,7 +117,7 @@ def references_of(
 def _placed(
     extents: list[Extent], found: list[tuple[int, bytes, Role]]
 ) -> Iterator[tuple[str, int, bytes, Role]]:
-    """Yield names with their symbols; those of role ``other`` once in each."""
+    """Yield names with their symbols; in each symbol, a name of role ``other`` comes once."""
     around: list[Extent] = []
     seen: set[tuple[str, bytes]] = set()
     following = iter([*extents, None])

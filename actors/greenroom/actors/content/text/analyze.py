@@ -1,4 +1,4 @@
-"""Analysis of texts into sentences and tokens: words, and spellings that count as equal.
+"""Analysis of texts into sentences and tokens: words, and which spellings count as equal.
 
 Rules, in the order in which they apply:
 
@@ -7,10 +7,10 @@ Rules, in the order in which they apply:
 3. A word is folded: case, accents and compatibility forms (full width, ligatures) are ignored.
 4. snake_case and camelCase are one word and also their parts; 2024-05-08 is a year, a month and a day.
 5. Scripts written without spaces become pairs of adjacent characters.
-6. A word is stemmed by the stemmers of all set languages of its script, one after the other. So languages
-   may be mixed; words of other languages are stemmed the same way in texts and queries.
+6. A word is stemmed by the stemmers of all set languages that use its script, one after the other. So
+   languages may be mixed. Words of other languages are stemmed the same way in texts and in queries.
 
-Each token has a *piece* for the phrase key of a text, and *terms* for postings. Folding works on short
+Each token has a *piece* for the phrase key of a text, and *terms* for postings. Texts are folded in short
 stretches, because normalizing a long run of combining marks takes quadratic time (1.3 s for 40,000).
 """
 
@@ -38,7 +38,7 @@ _CONTROLS = r"\x00-\x1f\x7f"
 _TOKEN = re.compile(
     DATE + rf"|[\w{_SIGNS}]+|[{EMOJI_RANGES}]" + rf"|[^\w\s{_CONTROLS}{_SIGNS}{EMOJI_RANGES}]{{2,}}|[#+$%]"
 )
-# Explicit classes for ASCII are twice as fast, and faster still without dates.
+# Explicit classes for ASCII are twice as fast, and even faster without dates.
 _ASCII_FORMS = r"[A-Za-z0-9_]+|[!-/:-@\[-^`{-~]{2,}|[#+$%]"
 _ASCII_TOKEN = re.compile(f"{DATE}|{_ASCII_FORMS}")
 _DATELESS_TOKEN = re.compile(_ASCII_FORMS)
@@ -61,7 +61,7 @@ class TextSettings:
 
 @lru_cache(maxsize=8)
 def text_settings(languages: tuple[str, ...], most_words: int | None = None) -> TextSettings:
-    """Return the rules for languages, cached; a `ValueError` if one has no stemmer."""
+    """Return the rules for languages, cached; a `ValueError` if a language has no stemmer."""
     rules = TextRules(languages) if most_words is None else TextRules(languages, most_words)
     return TextSettings(rules, CodeRules(languages))
 
@@ -75,41 +75,41 @@ def _current() -> TextSettings:
 
 
 def current_rules() -> TextRules:
-    """Return the rules for texts of the present store."""
+    """Return the rules of the current store for texts."""
     return _current().rules
 
 
 def code_rules() -> CodeRules:
-    """Return the rules for source code of the present store."""
+    """Return the rules of the current store for source code."""
     return _current().code
 
 
 def spans(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield start, end and spelling of the tokens in order."""
+    """Yield the start, end and spelling of each token, in order."""
     return ((found.start(), found.end(), found[0]) for found in _TOKEN.finditer(text))
 
 
 def without_invisible(text: str) -> str:
-    """Remove invisible characters, which neither belong to a word nor end it."""
+    """Remove invisible characters; they neither belong to a word nor end it."""
     return text if text.isascii() else _INVISIBLE.sub("", text)
 
 
 def tokens(text: str, rules: TextRules | None = None) -> list[Token]:
-    """Return the tokens of ``text`` in order, by the current rules unless others are given."""
+    """Return the tokens of ``text`` in order, by the current rules or by ``rules``."""
     if not text.isascii():
         words = _TOKEN.findall(without_invisible(text))
     else:
         words = (_ASCII_TOKEN if "-" in text else _DATELESS_TOKEN).findall(text)
     if rules is None:
         rules = current_rules()
-    # Long words are rare.
+    # Long words, which are not cached, are rare.
     if max(map(len, words), default=0) <= MAX_TERM:
         return [*map(rules.cached_token, words)]
     return [*map(rules.token, words)]
 
 
 def stretches(text: str, size: int) -> Iterator[str]:
-    """Cut a long text after white space, into stretches of one or two times ``size``."""
+    """Cut a long text after white space, into stretches of ``size`` to twice ``size`` characters."""
     start = 0
     while len(text) - start > size:
         space = _SPACE.search(text, start + size, start + 2 * size)
@@ -120,7 +120,7 @@ def stretches(text: str, size: int) -> Iterator[str]:
 
 
 def is_question(text: str) -> bool:
-    """Return whether a text ends as a question, apart from a remark in brackets."""
+    """Return whether a text ends like a question; a remark in brackets may follow."""
     end = text[-_END:]
     if _QUESTION_MARKS.isdisjoint(end):
         return False
@@ -128,13 +128,13 @@ def is_question(text: str) -> bool:
 
 
 def metadata_text(metadata: bytes | str) -> str:
-    """Return the values of a JSON object at any depth as lines, without field names.
+    """Return the values of a JSON object, at any depth, as lines without field names.
 
     Numbers keep their spelling. ``null`` is left out.
 
     Raises:
         ValueError: ``metadata`` is not JSON.
-        RecursionError: It is nested thousands of levels deep.
+        RecursionError: ``metadata`` is nested thousands of levels deep.
     """
     if len(metadata) <= len("{}"):
         return ""
@@ -154,9 +154,9 @@ def metadata_text(metadata: bytes | str) -> str:
 
 
 SENTENCE_STRETCH: Final = 2_000
-"""Characters searched for ends of sentences at once, about."""
+"""About this many characters are searched for ends of sentences at once."""
 SENTENCE_END: Final = re.compile(
-    # Lookbehinds after the mark, so that few places are tried.
+    # The lookbehinds come after the mark, so that few places are tried.
     r"[.!?\u2026](?<!\b[A-Z].)(?<!\bMr.)(?<!\bMrs.)(?<!\bDr.)(?<!\bSt.)(?<!\bvs.)(?<!\be\.g.)(?<!\bi\.e.)"
     r"[\"'\u201d\u2019)\]*_`]{0,4}(?:\[\d{1,4}\]){0,4}\s+(?=[^a-z\s])"
     r"|[\u3002\uff01\uff1f]"

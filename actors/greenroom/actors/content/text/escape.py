@@ -24,14 +24,14 @@ INTRODUCTION: Final = (
 
 
 class Section(NamedTuple):
-    """A trusted heading, maybe empty, and escaped lines."""
+    """A trusted heading, which may be empty, and escaped lines."""
 
     title: str
     lines: Sequence[str]
 
 
 def escape_untrusted(text: str, most: int) -> str:
-    """Escape a text: one line of ``most`` visible characters, in which no tag begins.
+    """Escape a text: one line, up to ``most`` visible characters, in which no tag begins.
 
     Control characters, direction marks, zero-width and unassigned characters are dropped. White space
     becomes blanks.
@@ -47,8 +47,8 @@ def delimit(
 ) -> str:
     """Put sections between delimiters that their contents cannot contain; return "" without lines.
 
-    The name of the delimiters is from hexadecimal digits: random, or a digest of the contents. Each line
-    begins with ``mark``.
+    The name of the delimiters consists of hexadecimal digits: random ones, or a digest of the contents. Each
+    line begins with ``mark``.
     """
     shown = [
         "\n".join([f"## {section.title}"] * bool(section.title) + [mark + line for line in section.lines])
@@ -62,12 +62,12 @@ def delimit(
 
 
 def envelope_tokens() -> int:
-    """Return the tokens of the delimiters and the introduction."""
+    """Return the number of tokens in the delimiters and the introduction."""
     return estimate_tokens(delimit("0" * _NONCE, [Section("", ["-"])]))
 
 
 def line_tokens(line: str) -> int:
-    """Return the tokens of a line."""
+    """Return the number of tokens in a line."""
     return estimate_tokens(f"- {line}\n")
 
 

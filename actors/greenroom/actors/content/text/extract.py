@@ -9,17 +9,17 @@ from typing import Final, NamedTuple
 from greenroom.actors.content.text.analyze import STOP_WORDS, spans
 
 LOOKED_AT: Final = 10_000
-"""Characters read at the beginning of a text; the rest is left out."""
+"""Only this many characters, at the beginning of a text, are read."""
 GAP: Final = " … "
 _END: Final = re.compile(r"(?<=[.!?…])\s+|\n+")
 _TELLING: Final = re.compile(r"\d|`|\bnot?\b|n't\b|\bnever\b|\bmust\b|https?:|_|\w\.\w|/", re.IGNORECASE)
 _FIRST: Final = 1.5
-"""The factor of the first sentence, which usually names the subject."""
+"""The factor for the first sentence, which usually names the subject."""
 _TELLS: Final = 1.3
-"""The factor of a sentence with a number, a name in code or a negation."""
+"""The factor for a sentence with a number, a name in code, or a negation."""
 
 _LENGTH: Final = 20
-"""Added to the length of a sentence, so that single words do not score best."""
+"""This is added to the length of a sentence, so that single words do not score best."""
 
 
 class _Sentence(NamedTuple):
@@ -29,11 +29,11 @@ class _Sentence(NamedTuple):
 
 
 def extract_sentences(text: str, most: int) -> str:
-    """Return a short text unchanged, of a longer one the most informative sentences.
+    """Return a short text unchanged, and a longer text's most informative sentences.
 
     Returns:
         The sentences in their order, with `GAP` for omissions. The score of a sentence is the weight of its
-        words by its length; repeated words weigh more. Sentences without new words are left out.
+        words divided by its length; repeated words weigh more. Sentences without new words are left out.
     """
     if len(text) <= most:
         return text
@@ -64,7 +64,7 @@ def _sentences(text: str) -> list[_Sentence]:
 
 
 def _worth(sentence: _Sentence, counts: Counter[str]) -> float:
-    """Return the score of a sentence by its length."""
+    """Return the score of a sentence, relative to its length."""
     words = sum(3 + min(counts[word] - 1, 3) for word in sentence.words)
     worth = words / (len(sentence.text) + _LENGTH)
     worth *= _FIRST if sentence.place == 0 else 1.0
@@ -72,7 +72,7 @@ def _worth(sentence: _Sentence, counts: Counter[str]) -> float:
 
 
 def _joined(chosen: list[_Sentence], there: int, *, is_whole: bool) -> str:
-    """Join sentences, with marks where others are left out."""
+    """Join sentences, with marks where other sentences are left out."""
     text = ""
     after = 0
     for sentence in chosen:

@@ -1,6 +1,6 @@
 """Detect the language of texts by their scripts and most frequent words.
 
-Queries have few words, so there is no trained model: one letter shows a script, and common words show a
+Queries have few words, so no trained model is used. A single letter shows a script, and common words show a
 language in Latin letters.
 """
 
@@ -16,16 +16,16 @@ from greenroom.actors.content.text.words import STOP_WORDS
 
 ENGLISH: Final = "en"
 LONGEST: Final = 2_000
-"""Characters of a text that are read."""
+"""At most this many characters of a text are read."""
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _LATIN: Final = "LATIN"
 _TOGETHER: Final = {"HIRAGANA": "CJK", "KATAKANA": "CJK"}
-"""Scripts that are mixed in one text."""
+"""Scripts that stand in the same text."""
 _SHARE: Final = 0.2
-"""The least share of a script in the letters of texts that use it."""
+"""A text uses a script if at least this share of its letters have it."""
 
 _ONLY_ENGLISH: Final = frozenset(["the", "of", "and", "to", "for", "with", "at", "by", "from", "on"])
-"""Words that are more frequent in English than in another language that has them."""
+"""Words that are more frequent in English than in the other languages that have them."""
 _WORDS: Final[Mapping[str, str]] = {
     "de": "der die das den dem des ein eine einen einem einer und oder aber nicht kein keine ist sind war "
     "wird werden wurde hat haben ich du er sie es wir ihr sein mein unser wie was wer wo wann warum welche "
@@ -73,9 +73,9 @@ _WORDS: Final[Mapping[str, str]] = {
 
 
 def is_another_language(query: str, texts: Iterable[str]) -> bool:
-    """Return whether a query may be in another language than texts.
+    """Return whether a query may be in another language than the texts.
 
-    A query of only names and nouns counts as another language; texts without common words count as English.
+    A query of only names and nouns counts as another language. Texts without common words count as English.
     """
     sample = " ".join(each[:LONGEST] for each in texts)
     own, theirs = _scripts(query[:LONGEST]), _scripts(sample)

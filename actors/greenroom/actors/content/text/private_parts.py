@@ -11,11 +11,11 @@ from typing import Final
 PRIVATE: Final = "[private part left out]"
 """Replaces a private part in a text."""
 _TAG: Final = re.compile(r"<private(?=[\s/>])|</\s{0,9}private\s{0,99}>", re.IGNORECASE)
-"""A start tag, up to its attributes, which are cut as well; or a whole end tag."""
+"""A start tag up to its attributes, which are cut as well; or a whole end tag."""
 _OF_BLOCKS: Final = frozenset({"type", "id", "name", "role", "call_id", "tool_use_id", "is_error"})
-"""Members of a message's block without spoken text."""
+"""Members of a block in a message that have no spoken text."""
 _DEEPEST: Final = 100
-"""Levels of a value that are searched; deeper ones are cut."""
+"""A value is searched to this many levels; deeper values are cut."""
 
 
 def cut_private(text: str) -> str:
@@ -32,7 +32,7 @@ def cut_private_in(value: object) -> object:
 
 
 def _cut(text: str, depth: int) -> tuple[str, int]:
-    """Return a text without private parts; ``depth`` are open before it, and some after it."""
+    """Return a text without private parts, and how many stay open; ``depth`` are open before."""
     if not depth and "<" not in text:
         return text, 0
     kept = [PRIVATE] if depth else []
@@ -52,7 +52,7 @@ def _cut(text: str, depth: int) -> tuple[str, int]:
 
 
 def _cut_value(value: object, depth: int, level: int = 0, *, is_block: bool = False) -> tuple[object, int]:
-    """Cut all texts in a value, with the open parts of their message."""
+    """Cut all texts in a value; ``depth`` parts of its message are open before."""
     if isinstance(value, str):
         return _cut(value, depth)
     if level > _DEEPEST:

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 LABEL: Final = 60
-"""Characters of a label."""
+"""The number of characters in a label."""
 _HIDDEN: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]+"
@@ -21,7 +21,7 @@ def make_label(text: str) -> str:
 
 
 def truncate_middle(text: str, most: int, gap: str = "\u2026") -> str:
-    """Cut out the middle of a text that is too long."""
+    """Cut out the middle of a text if the text is too long."""
     half = (most - len(gap)) // 2
     if len(text) <= most:
         return text

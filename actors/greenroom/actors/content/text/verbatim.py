@@ -1,4 +1,4 @@
-"""Queries of only stop words, "The Who": no index has them, so texts are scanned."""
+"""Queries of only stop words, "The Who": no index has these, so texts are scanned."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from greenroom.actors.content.text.words import TextRules
 from greenroom.runtime import Slices
 
 MOST_READ: Final = 10_000
-"""Texts that one search scans at most."""
+"""One search scans at most this many texts."""
 NEWEST_ALONE: Final = "very common words were searched in the newest memories only"
 _AS_TYPED, _OTHERWISE = 1.0, 0.5
 _MOST_BETWEEN: Final = 8
@@ -18,18 +18,18 @@ _BETWEEN: Final = rf"[\s'\u2019-]{{1,{_MOST_BETWEEN}}}"
 """The gap between two words of a phrase."""
 _MOST_WORDS: Final = 16
 _STRETCH: Final = 8_192
-"""Characters scanned in one slice, since other actors wait meanwhile."""
+"""One slice scans this many characters, since other actors wait in the meantime."""
 
 
 class Verbatim(NamedTuple):
-    """Patterns of a query's words as a phrase; a match has at most ``longest`` characters."""
+    """Patterns for a query's words as a phrase; a match has at most ``longest`` characters."""
 
     typed: re.Pattern[str]
     folded: re.Pattern[str]
     longest: int
 
     def likeness(self, text: str) -> Slices[float]:
-        """Return 1 for the words as typed, 0.5 in another case, else 0."""
+        """Return 1 for the words as typed, 0.5 if only the case differs, else 0."""
         best = 0.0
         for start in range(0, len(text), _STRETCH):
             end = start + _STRETCH

@@ -23,15 +23,15 @@ wouldn you your yours
 _YEAR = "january february march april may june july august september october november december"
 STOP_WORDS = frozenset(_COMMON.split())
 MAX_TERM = 64
-"""Characters of a word in postings; the phrase key has the whole word."""
+"""Postings have at most this many characters of a word; the phrase key has the whole word."""
 
 _STRETCH = 64
-_MAX_STEM = 32  # nothing longer is a word of a language
+_MAX_STEM = 32  # no word of a language has a longer stem
 _MIN_STEM = 3
 DATE = r"\b[0-9]{4}-(?:0[1-9]|1[0-2])-[0-3][0-9](?![0-9])"
 EMOJI_RANGES = "\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
 _EMOJI = re.compile(f"[{EMOJI_RANGES}]")
-# Accents and pointing that people omit when they type Latin, Greek, Cyrillic, Hebrew and Arabic.
+# Accents and vowel points that people omit when they type Latin, Greek, Cyrillic, Hebrew and Arabic.
 _ACCENTS = re.compile(
     "[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a"
     "\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u1ab0-\u1aff"
@@ -63,14 +63,14 @@ _SCRIPTS = {
     "yiddish": re.compile("[0-9\u0590-\u05ff]+"),
 }
 """The scripts of languages; all others use Latin letters."""
-_VERSION = "1"  # another version rebuilds every index
+_VERSION = "1"  # a change rebuilds every index
 _CODE = "code "
 
 
 class Token(NamedTuple):
-    """A token: its piece of a phrase key, its terms in queries, and those posted.
+    """A token: its piece of a phrase key, its query terms, and its posted terms.
 
-    A term of a query has alternative terms that count if a text has all of them.
+    A term of a query comes with further terms; a text that has all of these counts as well.
     """
 
     piece: str
@@ -81,12 +81,12 @@ class Token(NamedTuple):
 class TextRules:
     """The rules of analysis for a choice of languages.
 
-    Only English stop words are dropped: no lists of similar quality were found for other languages, and very
+    Only English stop words are dropped. No lists of similar quality were found for other languages, and very
     frequent words weigh little anyway.
 
     Args:
         languages: Snowball's names of the languages, such as "english"; empty for no stemming.
-        remembered: The size of the cache of words, half a kilobyte each.
+        remembered: The size of the cache, in words; a word takes half a kilobyte.
 
     Attributes:
         name: The identity of these rules, with the version of the analysis.
@@ -115,12 +115,12 @@ class TextRules:
         return tags
 
     def token(self, word: str) -> Token:
-        """Return a word's token."""
-        # Long words would fill the cache and hardly recur.
+        """Return the token of a word."""
+        # Long words would fill the cache and rarely recur.
         return self.cached_token(word) if len(word) <= MAX_TERM else self._analyse(word)
 
     def terms(self, words: AbstractSet[str]) -> set[str]:
-        """Return the terms of hundreds of lower-case ASCII words, tenfold as fast as `token`."""
+        """Return the terms of hundreds of lower-case ASCII words, ten times as fast as `token`."""
         if not self._stop_words.isdisjoint(words):
             words = words - self._stop_words
         kept = list(words)
@@ -130,7 +130,7 @@ class TextRules:
             others = [word for word in kept if not _MIN_STEM <= len(word) <= _MAX_STEM]
             kept = [word for word in kept if _MIN_STEM <= len(word) <= _MAX_STEM]
         for script, stemmer in self._stemmers:
-            # All stemmers of a script accept its letters, and no others do.
+            # All stemmers for the script with this letter accept these words; the others accept none.
             if script.fullmatch("a"):
                 kept = stemmer.stemWords(kept)
         return {*kept, *others}
@@ -199,8 +199,8 @@ class TextRules:
 class CodeRules(TextRules):
     """The rules of analysis for source code: HTTPServer is two words, and tags are symbols.
 
-    The part before a symbol's last dot is its scope, which only counts as words. Its label is its name, in
-    which getUser, get_user and GetUser are equal.
+    The part of a symbol before the last dot is its scope; a scope counts only as words. The label of a symbol
+    is its name; getUser, get_user and GetUser have the same label.
     """
 
     _compound = _CODE_CAMEL
@@ -222,7 +222,7 @@ def symbol_name(name: str) -> str:
 
 @lru_cache(maxsize=8)
 def rules_named(name: str) -> TextRules | None:
-    """Return rules by their name, or None for another version of the analysis."""
+    """Return the rules with a name; None for another version of the analysis."""
     version, *languages = name.removeprefix(_CODE).split(" ")
     kind = CodeRules if name.startswith(_CODE) else TextRules
     try:
@@ -232,7 +232,7 @@ def rules_named(name: str) -> TextRules | None:
 
 
 def is_unspaced(text: str) -> bool:
-    """Return whether a text is entirely in a script without spaces."""
+    """Return whether all of a text is in a script without spaces."""
     return _UNSPACED.fullmatch(text) is not None
 
 

@@ -3,8 +3,8 @@
 `Days` are whole local days without a time zone; a `Span` is an interval of instants. Days begin and end at
 local midnight, whatever their length in hours.
 
-When clocks are set back, a local time occurs twice: a span begins with the first and ends with the last one.
-When they are set forward, a skipped time means the time of a clock that was not changed.
+When clocks are set back, a local time occurs twice: a span begins with the first and ends with the second.
+When clocks are set forward, a skipped local time means the instant at which an unchanged clock shows it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DAYS: Final = {"day": 1, "week": 7, "weekend": 7, "fortnight": 14}
 
 @dataclass(frozen=True)
 class Days:
-    """Whole days, until before `end`; ``floating`` if the year or week was not given."""
+    """Whole days until before `end`; ``floating`` if the phrase gave no year or week."""
 
     first: date
     end: date
@@ -30,7 +30,7 @@ class Days:
 
     @property
     def is_one(self) -> bool:
-        """Whether it is a single day."""
+        """Whether this is a single day."""
         return self.end - self.first == ONE_DAY
 
 
@@ -39,9 +39,9 @@ class Span:
     """Instants from `start` until before `end`, in UTC.
 
     Attributes:
-        stop: The end of a range "until" this; `end`, except for a time of day.
-        day: The local day on which it begins, for relative expressions.
-        begin: The begin of a range "since" this; `start` by default.
+        stop: The end of a range "until" this span; equal to `end`, except for a time of day.
+        day: The local day on which the span begins, for relative expressions.
+        begin: The begin of a range "since" this span; `start` by default.
     """
 
     start: datetime
@@ -53,7 +53,7 @@ class Span:
 
 
 def instant(day: date, at: time, zone: tzinfo, *, last: bool = False) -> datetime:
-    """Return the instant of a local time; of two the first or the last."""
+    """Return the instant of a local time; if it occurs twice, the first or last."""
     local = datetime.combine(day, at, zone)
     first = local.astimezone(UTC)
     return max(first, local.replace(fold=1).astimezone(UTC)) if last else first
@@ -73,11 +73,11 @@ def span_of(days: Days, zone: tzinfo) -> Span:
 def clock_span(day: date, begin: timedelta, end: timedelta, zone: tzinfo) -> Span:
     """Return the span between two times of day, given as clock time since midnight.
 
-    They may lie beyond the day. As the end of a range the first one counts.
+    The times may lie beyond the day. A range that ends with this span ends at the first time.
     """
     start = _on_clock(day, begin, zone, last=False)
     until = _on_clock(day, end, zone, last=end % ONE_DAY != timedelta(0))
-    if until <= start:  # clocks were set forward over all of it
+    if until <= start:  # clocks were set forward over the whole span
         until = start + (end - begin)
     return Span(start, until, start, day)
 
@@ -101,14 +101,14 @@ def add_months(day: date, months: int) -> date:
 
 
 def add_units(day: date, count: int, unit: str) -> date:
-    """Return the day some calendar units later."""
+    """Return the day that is some calendar units later."""
     if unit in _MONTHS:
         return add_months(day, count * _MONTHS[unit])
     return day + timedelta(days=count * _DAYS[unit])
 
 
 def seconds_of(unit: str) -> int | None:
-    """Return the seconds of a clock unit; None for a calendar unit."""
+    """Return the seconds in a clock unit; None for a calendar unit."""
     return _LENGTHS.get(unit)
 
 

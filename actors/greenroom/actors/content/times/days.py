@@ -3,7 +3,7 @@
 `FORMS` is the grammar: patterns over the simplified text, and their meanings. Patterns may contain
 ``{names}`` of `_PARTS`; the text of a group ``rest`` is parsed by the same grammar.
 
-A name without a year or week, such as "March" or "Monday", means the newest one that has begun.
+A name without a year or week, such as "March" or "Monday", means the newest occurrence that has begun.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from greenroom.actors.content.times.reader import (
 )
 
 Occurrence = Callable[[int], Days | None]
-"""Returns the days of a name in a year, if any."""
+"""A function that returns the days of a name in a year, if there are any."""
 
 WEEK_DAYS: Final = 7
 MONTHS_A_YEAR: Final = 12
 QUARTERS: Final = 4
 LEAP_YEARS_APART: Final = 8
-"""From 1896 to 1904: the longest time without a 29th of February."""
+"""The longest time without a 29th of February was from 1896 to 1904."""
 
 _LAST: Final = "last|past|previous|most recent"
 _THIS: Final = "this|current"
@@ -88,7 +88,7 @@ def _direction(which: str) -> int:
 
 
 def _unit(reader: Reader, found: re.Match[str]) -> Days | None:
-    """Mean "last week": the one before the present one."""
+    """Resolve "last week": the week before the current one."""
     unit = UNITS[found["unit"]]
     if reader.is_clock(unit) or unit == "fortnight":
         return None
@@ -96,7 +96,7 @@ def _unit(reader: Reader, found: re.Match[str]) -> Days | None:
 
 
 def _weekend(reader: Reader, _: re.Match[str]) -> Days:
-    """Mean "at the weekend": the newest that has begun."""
+    """Resolve "at the weekend": the newest weekend that has begun."""
     days = enclosing(reader.today, "weekend")
     return days if days.first <= reader.today else enclosing(add_units(reader.today, -1, "week"), "weekend")
 
@@ -117,7 +117,7 @@ def _ago(reader: Reader, found: re.Match[str]) -> Days | None:
     if reader.is_clock(unit):
         return None
     sign = 1 if found["way"] in {"from now", "hence"} or found[0].startswith("in ") else -1
-    ends = sorted((sign * math.floor(count), sign * math.ceil(count)))  # both weeks of a week and a half
+    ends = sorted((sign * math.floor(count), sign * math.ceil(count)))  # "a week and a half" means both weeks
     first, last = (enclosing(add_units(reader.today, end, unit), unit) for end in ends)
     return Days(first.first, last.end)
 
@@ -132,7 +132,7 @@ def _few_ago(reader: Reader, found: re.Match[str]) -> Days | None:
 
 
 def _beside(reader: Reader, found: re.Match[str]) -> Days | None:
-    """Mean "two days before Christmas", "the week after next Monday"."""
+    """Resolve "two days before Christmas", "the week after next Monday"."""
     unit, count = UNITS[found["unit"]], number(found["count"] or "a")
     rest = reader.days(found["rest"])
     if rest is None or reader.is_clock(unit) or count != int(count):
@@ -143,7 +143,7 @@ def _beside(reader: Reader, found: re.Match[str]) -> Days | None:
 
 
 def number(word: str) -> float:
-    """Return the number that a word or digits mean."""
+    """Return the number that a word or digits stand for."""
     whole = word.removesuffix(AND_A_HALF)
     known = NUMBERS.get(whole)
     return (float(whole) if known is None else known) + (0 if whole == word else 0.5)
@@ -174,7 +174,7 @@ def _which_weekday(reader: Reader, found: re.Match[str]) -> Days:
 
 
 def _weekday_of(reader: Reader, found: re.Match[str]) -> Days | None:
-    """Mean "Monday of last week", or check "Monday, March 2" against the calendar."""
+    """Resolve "Monday of last week", or check "Monday, March 2" against the calendar."""
     rest = reader.days(found["rest"])
     if rest is None:
         return None
@@ -207,7 +207,7 @@ def _nth_weekday(reader: Reader, found: re.Match[str]) -> Days | None:
 
 
 def _nth_unit(reader: Reader, found: re.Match[str]) -> Days | None:
-    """Mean "the first week of March", its days 1 to 7, or "the last month"."""
+    """Resolve "the first week of March", its days 1 to 7, or "the last month"."""
     rest, unit, nth = _whole(reader, found["rest"]), UNITS[found["unit"]], ORDINALS[found["ordinal"]]
     if rest is None or unit not in {"day", "week", "month", "quarter"}:
         return None
@@ -217,7 +217,7 @@ def _nth_unit(reader: Reader, found: re.Match[str]) -> Days | None:
 
 
 def _whole(reader: Reader, text: str) -> Days | None:
-    """Parse the whole of a part; "the end of the year" is of this year."""
+    """Parse the whole of a part; in "the end of the year", this year."""
     return reader.days(f"this {text}" if text in UNITS else text)
 
 
@@ -232,7 +232,7 @@ def _half(reader: Reader, found: re.Match[str]) -> Days | None:
 
 
 def _third(reader: Reader, found: re.Match[str]) -> Days | None:
-    """Mean "early March": its first third, in whole days."""
+    """Resolve "early March": the first third of it, in whole days."""
     rest = _whole(reader, found["rest"])
     if rest is None or rest.end - rest.first < timedelta(days=3):
         return None
@@ -253,7 +253,7 @@ def _week_of(reader: Reader, found: re.Match[str]) -> Days | None:
 
 
 def _nth_day(reader: Reader, found: re.Match[str]) -> Days | None:
-    """Mean "the 3rd of last month", or "the 3rd" of the newest possible month."""
+    """Resolve "the 3rd of last month", or "the 3rd" of the newest possible month."""
     wanted = int(found["day"])
     if "rest" in found.groupdict():
         rest = reader.days(found["rest"])
@@ -300,7 +300,7 @@ def _in_year(month: int, day: int, year: int) -> Days | None:
 
 
 def _months(year: int, *, month: int, count: int) -> Days | None:
-    if month > MONTHS_A_YEAR:  # the fifth quarter
+    if month > MONTHS_A_YEAR:  # there is no fifth quarter
         return None
     first = date(year, month, 1)
     return Days(first, add_months(first, count))
@@ -324,7 +324,7 @@ def _which_name(reader: Reader, found: re.Match[str]) -> Days | None:
         case -1:
             past = [days for days in occurrences if days.end <= today]
             return past[-1] if past else None
-        case 0:  # the one we are in, else the nearest in time
+        case 0:  # the current occurrence, else the nearest in time
             return min(
                 occurrences,
                 key=lambda days: max((days.first - today).days, (today - days.end).days + 1, 0),
@@ -350,7 +350,7 @@ def _name_in_year(reader: Reader, found: re.Match[str]) -> Days | None:
 
 
 def _name_in_rest(reader: Reader, found: re.Match[str]) -> Days | None:
-    """Mean "March of last year", "the summer two years ago"."""
+    """Resolve "March of last year", "the summer two years ago"."""
     rest = reader.days(found["rest"])
     if rest is None or rest != Days(
         date(rest.first.year, 1, 1), add_units(rest.first, 1, "year"), rest.floating
@@ -403,7 +403,7 @@ def _iso_week(reader: Reader, found: re.Match[str]) -> Days | None:
 
 def _years(reader: Reader, found: re.Match[str]) -> Days:
     first = int(found["decade"])
-    if first < 100:  # noqa: PLR2004  the nineties, without their century
+    if first < 100:  # noqa: PLR2004  "the nineties", without a century
         century = reader.today.year // 100 * 100
         first += century if century + first <= reader.today.year else century - 100
     return enclosing(date(first, 1, 1), "decade")
@@ -436,7 +436,7 @@ def _named() -> list[tuple[str, DaysMeaning]]:
 
 
 def _this_or_which(reader: Reader, found: re.Match[str]) -> Days | None:
-    """Mean "this March" as that of the present year."""
+    """Resolve "this March" to the March of the current year."""
     this_year = _direction(found["which"]) == 0
     return _name(found)(reader.today.year) if this_year else _which_name(reader, found)
 

@@ -1,24 +1,23 @@
 """Find times in a question: "what did we decide two weeks ago about the deploy?".
 
-The grammar is that of the time filter. It is tried on runs of words that may belong to a time, the longest
-first, if one of them indicates a time:
+The grammar is the same as in the time filter. It is tried on runs of words that may belong to a time, the
+longest run first, if a word in the run indicates a time:
 
-1. "last", "past" and "this" need a unit, a weekday, a month or a season after them, and "second" and "minute"
-   a
-   number: "last minute changes" are no time.
-2. "may", "march" and "spring" are also other words. They are times after certain words ("in March", "last
-   spring") or beside a day or a year.
+1. "last", "past" and "this" need a unit, a weekday, a month or a season after them. "second" and "minute"
+   need a number: "last minute changes" are no time.
+2. "may", "march" and "spring" also have other meanings. They are times only after certain words ("in March",
+   "last spring") or beside a day or a year.
 3. "every Monday" recurs and "by Friday" is a deadline: neither is a time of messages. "in five minutes" and
-   "tomorrow" are in the future, without messages yet.
+   "tomorrow" are in the future, which has no messages yet.
 4. "today" alone is a time of messages if the question is about the past ("what did we decide today"). "Which
    database do we use today" means the present state.
 5. "Monday", "Q2", "Christmas" and "16.01.2024" alone are times, but may also be the subject: "the Monday
    standup". Their words are searched, too, unless the question is about the past.
-6. A plain date ("16 January 2024", "in March") is left to `greenroom.actors.search.ranking.dates`, since it
-   has the same meaning at any time, and without a year it means that month of any year.
+6. `greenroom.actors.search.ranking.dates` reads plain dates ("16 January 2024", "in March"), because they
+   mean the same at any time. Without a year, they mean that month of any year.
 
 In a filter "three weeks ago" means that calendar week. Here it means the day three weeks before now and some
-days around it, since people do not consult a calendar for it.
+days around it, since people do not look in a calendar for such words.
 """
 
 from __future__ import annotations
@@ -48,11 +47,11 @@ from greenroom.actors.content.times.reader import (
 from greenroom.actors.content.times.resolve import Window, resolve
 
 MOST: Final = 4
-"""Times found in one text at most."""
+"""At most this many times are found in one text."""
 _READ: Final = 32
-"""Runs of words parsed in one text at most (0.1 ms each)."""
-_CHARACTERS: Final = 10_000  # at the beginning of a longer text
-_LONGEST: Final = 8  # words of one expression
+"""At most this many runs of words in one text are parsed (0.1 ms each)."""
+_CHARACTERS: Final = 10_000  # only these are read, at the beginning of a text
+_LONGEST: Final = 8  # the most words in one expression
 
 
 def _set(words: str) -> frozenset[str]:
@@ -102,20 +101,20 @@ _NUMERIC_DATE: Final = re.compile(
     r"(?<![\w./-])(?P<first>\d{1,2})(?P<sign>[./])(?P<other>\d{1,2})(?P=sign)(?P<year>\d{4})(?![\w/-]|\.\w)"
 )
 _MONTHS: Final = 12
-_OUTSIDE: Final = 0.3  # the fading of a time by its length
+_OUTSIDE: Final = 0.3  # fading of a time, as a share of its length
 _LEAST: Final = timedelta(hours=3)
-_OPEN: Final = timedelta(days=30)  # the length of an open time
-_UNSURE: Final = 0.6  # the fading of "three weeks ago" by its unit
+_OPEN: Final = timedelta(days=30)  # the assumed length of a time without an end
+_UNSURE: Final = 0.6  # fading of "three weeks ago", as a share of its unit
 _UNSURE_MOST: Final = timedelta(days=100)
-_FORGOTTEN: Final = 0.15  # ... or by its distance
+_FORGOTTEN: Final = 0.15  # ... or as a share of its distance
 
 
 class NamedTime(NamedTuple):
     """A time that a text names.
 
     Attributes:
-        fading: The distance outside at which relevance has mostly faded.
-        is_subject: Whether its words may also be the subject of the text, or contain a plain date.
+        fading: The distance from the time at which relevance has mostly faded.
+        is_subject: Whether the words may also be the subject of the text, or contain a plain date.
     """
 
     start: int
@@ -127,7 +126,7 @@ class NamedTime(NamedTuple):
 
 
 class _Word(NamedTuple):
-    """A word of the text; ``core`` is in lower case, without punctuation."""
+    """A word of the text; ``core`` is the word in lower case, without punctuation."""
 
     start: int
     end: int
@@ -137,7 +136,7 @@ class _Word(NamedTuple):
 
 
 def times_in(text: str, now: datetime, zone: tzinfo, *, day_first: bool = False) -> list[NamedTime]:
-    """Return the times in a text that have begun, in order, `MOST` at most."""
+    """Return the times in a text that have begun, in order; at most `MOST`."""
     text = text[:_CHARACTERS]
     was = _WAS.search(text) is not None
     dates = _numeric(text, zone, day_first=day_first)
@@ -167,7 +166,7 @@ def times_in(text: str, now: datetime, zone: tzinfo, *, day_first: bool = False)
 def remove_times(text: str, times: Sequence[NamedTime]) -> str:
     """Remove the words that only name a time, unless nothing else is left."""
     times = [each for each in times if not each.is_subject]
-    ends = [0, *(each.end for each in times)]  # the second reading of the same words cuts nothing
+    ends = [0, *(each.end for each in times)]  # a second reading of the same words cuts nothing more
     starts = [*(each.start for each in times), len(text)]
     parts = (text[end:start].strip() for end, start in zip(ends, starts, strict=True))
     rest = " ".join(filter(None, parts))
@@ -192,7 +191,7 @@ def _blank(found: re.Match[str]) -> str:
 
 
 def _ends(words: Sequence[_Word], start: int) -> Iterator[int]:
-    """Yield the possible ends of a run, the longest first."""
+    """Yield the possible ends of a run of words, the longest run first."""
     end = start
     while end < min(len(words), start + _LONGEST) and _is_known(words[end].core):
         end += 1
@@ -206,14 +205,14 @@ def _is_known(core: str) -> bool:
 
 
 def _may_be_one(words: Sequence[_Word], start: int, end: int) -> bool:
-    """Return whether words may be a time of messages; see the module."""
+    """Return whether words may be a time of messages; the module's docstring has the rules."""
     cores = [word.core for word in words[start:end]]
     if (start and words[start - 1].core in _AGAIN) or cores[-1] in _JOINING or cores[0] in _NO_BEGINNING:
         return False
     if start > 1 and words[start - 1].core == "and" and words[start - 2].core in UNITS:
-        return False  # half of "two weeks and three days ago"
+        return False  # this is half of "two weeks and three days ago"
     if end < len(words) and words[end].core[:1].isdigit() and not _MONTH_NAMES.isdisjoint(cores[-2:]):
-        return False  # half of a date
+        return False  # this is half of a date
     counts = not _COUNTS.isdisjoint(cores) or any(core[:1].isdigit() for core in cores)
     if not counts and not _SHORT.isdisjoint(cores):
         return False
@@ -229,7 +228,7 @@ def _is_sign(words: Sequence[_Word], at: int, start: int, end: int) -> bool:
     if core not in _OTHER_WORDS:
         return core in _SURE or core in _NAMES or _QUARTER.fullmatch(core) is not None
     if before in _INTRODUCES or (at and words[at].is_capital and core in MONTHS):
-        # Not "in Spring Boot".
+        # "in Spring Boot" is no time.
         return not (words[at].is_capital and at + 1 < len(words) and words[at + 1].is_capital)
     return any(words[beside].core.isdigit() for beside in (at - 1, at + 1) if start <= beside < end)
 
@@ -253,10 +252,10 @@ def _read(text: str, now: datetime, zone: tzinfo) -> tuple[Window, timedelta] | 
 
 
 def _around(count: float, unit: str, now: datetime) -> tuple[Window, timedelta]:
-    """Return a past moment or its day; the fading grows with the distance."""
+    """Return a past moment or its day; the fading grows with the distance from now."""
     unit, count = ("week", 2 * count) if unit == "fortnight" else (unit, count)
     if (seconds := seconds_of(unit)) is not None:
-        # In UTC, since clocks may have been set forward meanwhile.
+        # In UTC, since clocks may have been set forward between the moment and now.
         moment = now.astimezone(UTC) - timedelta(seconds=count * seconds)
         return (moment, moment), max(timedelta(seconds=_UNSURE * seconds), _LEAST)
     whole, part = divmod(12 * count if unit == "year" else count, 1)
@@ -268,7 +267,7 @@ def _around(count: float, unit: str, now: datetime) -> tuple[Window, timedelta]:
 
 
 def _numeric(text: str, zone: tzinfo, *, day_first: bool) -> Iterator[NamedTime]:
-    """Yield dates such as "16.01.2024" and "16/01/2024", both readings of an ambiguous one."""
+    """Yield dates such as "16.01.2024" and "16/01/2024"; for an ambiguous date, both readings."""
     for found in _NUMERIC_DATE.finditer(text):
         first, other, year = int(found["first"]), int(found["other"]), int(found["year"])
         readings = {(first, other)}

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from greenroom.actors.content.times.calendar import ONE_DAY, Days, Span, day_of_month, seconds_of, span_of
 
 MAX_WORDS: Final = 16
-"""Characters of a phrase at most, since nested forms are tried at every place."""
+"""A phrase has at most this many words, because nested forms are tried at every place."""
 
 
 DaysMeaning = Callable[["Reader", re.Match[str]], Days | None]
@@ -71,7 +71,7 @@ DAYTIMES: Final = {
     "evening": (18, 24),
     "night": (18, 29),
 }
-"""The first and last hour; a night lasts until five on the next day."""
+"""The first and last hour of each; a night lasts until five on the next day."""
 UNITS: Final = {
     **dict.fromkeys(("second", "seconds", "sec", "secs"), "second"),
     **dict.fromkeys(("minute", "minutes", "min", "mins"), "minute"),
@@ -135,17 +135,17 @@ VAGUE: Final = {"a few": (2, 5), "few": (2, 5), "several": (3, 7)}
 
 
 class Grammar(NamedTuple):
-    """Patterns and what a match means; those of instants, `spans`, are tried first."""
+    """Patterns, and what a match means; `spans`, for instants, are tried first."""
 
     days: tuple[tuple[re.Pattern[str], DaysMeaning], ...]
     spans: tuple[tuple[re.Pattern[str], SpanMeaning], ...]
 
 
 class Reader:
-    """Parses phrases relative to a present time and a time zone.
+    """Parses phrases relative to a current time and a time zone.
 
-    Names without a year or week mean the newest until ``anchor``, the next from there if ``forward``.
-    ``reasons`` collects why well-formed phrases have no meaning. 3/4/2026 is refused unless ``day_first``.
+    A name without a year or week means the newest occurrence until ``anchor``; with ``forward``, the next one
+    from there. ``reasons`` collects why well-formed phrases have no meaning. 3/4/2026 needs ``day_first``.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class Reader:
         self._spans: dict[str, Span | None] = {}
 
     def anchored(self, anchor: date, *, forward: bool) -> Reader:
-        """Return a reader with another reference day."""
+        """Return a reader like this one with another reference day."""
         return Reader(
             self.grammar,
             self.now,
@@ -185,7 +185,7 @@ class Reader:
     def span(self, text: str) -> Span | None:
         """Return the instants that a phrase means, or None."""
         if text not in self._spans:
-            self._spans[text] = None  # a phrase within itself has no meaning
+            self._spans[text] = None  # a phrase that contains itself has no meaning
             self._spans[text] = self._read_span(text)
         return self._spans[text]
 
@@ -220,7 +220,7 @@ class Reader:
         return None
 
     def real_day(self, year: int, month: int, day: int) -> Days | None:
-        """Return a date given in numbers; record a reason if it does not exist."""
+        """Return a date given in numbers; record a reason if the date does not exist."""
         real = day_of_month(year, month, day) if 1 <= month <= 12 and year else None  # noqa: PLR2004
         if real is None:
             self.reasons.append(f"there is no day {year:04}-{month:02}-{day:02}")

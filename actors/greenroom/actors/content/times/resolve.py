@@ -2,25 +2,25 @@
 
 Decisions where English is ambiguous:
 
-1. A name without a year or week ("March", "Monday", "summer") is the newest one that has begun; in a
-   range this gives the end, and the beginning is the newest one before it.
-2. "last March" and "last Monday" have ended before today; "last week" is the calendar week before
-   this one, "the past week" and "the last 7 days" go from that day's start until now.
-3. "3 days ago" is that whole day and "3 weeks ago" that calendar week; weeks begin on Monday.
-   "3 hours ago" is that instant, half an hour more and less.
-4. Ranges include both ends, except that a time of day as the end is exact:
-   "until Monday" contains Monday, "until 3pm" nothing after three. "after Monday" begins when Monday
-   is over, "since Monday" with it, "before Monday" ends with Sunday.
+1. A name without a year or week ("March", "Monday", "summer") is the newest one that has begun. In a
+   range this is the end, and the beginning is the newest one before the end.
+2. "last March" and "last Monday" have ended before today. "last week" is the calendar week before the
+   current one. "the past week" and "the last 7 days" go from the start of the first day until now.
+3. "3 days ago" is that whole day, and "3 weeks ago" is that calendar week; weeks begin on Monday.
+   "3 hours ago" is from half an hour before that instant to half an hour after it.
+4. Ranges include both ends, but a time of day is an exact end: "until Monday" contains Monday, "until 3pm"
+   contains nothing after three. "after Monday" begins when Monday is over, "since Monday" begins with
+   Monday, "before Monday" ends with Sunday.
 5. A night goes from 18:00 to 5:00, a morning from 5:00, an afternoon from 12:00, an evening from 18:00.
-6. Seasons are those of the northern half of the globe, whole months: summer is June to August, and a
-   winter belongs to the year in which it begins.
-7. "3/4/2026" is refused, since it means two days, unless it is known that days come first.
+6. Seasons are those of the northern hemisphere, in whole months: summer is June to August. A winter
+   belongs to the year in which it begins.
+7. "3/4/2026" is refused, since it has two meanings, unless the caller states that days come first.
 
-Libraries were tried on the table of `tests/content/test_timewords.py`. None returns intervals. The best,
-timefhuman 0.1.5, returns a moment inside the right interval in 73 of 173 cases and outside in 40; dateparser
-1.5 in 66 and 8, without "last Monday" or "this morning"; parsedatetime 2.6 and recurrent 0.4.1 ignore the
-passed present in some forms. A wrong filter hides memories, so the grammar is our own: the tables in `days`
-and `spans`.
+Libraries were tried on the table of `tests/content/test_timewords.py`. None returns intervals. The best is
+timefhuman 0.1.5: of 173 cases, it returns a moment inside the right interval in 73, and outside in 40. For
+dateparser 1.5 these are 66 and 8, without "last Monday" or "this morning". parsedatetime 2.6 and recurrent
+0.4.1 ignore the given current time in some forms. A wrong filter hides memories, so the grammar is our own:
+the tables in `days` and `spans`.
 """
 
 from __future__ import annotations
@@ -78,11 +78,11 @@ _BEFORE_WORDS: Final = frozenset({"before", "prior to", "earlier than", "older t
 def resolve(expression: str, now: datetime, tz: tzinfo, *, day_first: bool = False) -> Window:
     """Resolve an expression of time to its window in UTC, with an exclusive end.
 
-    An end is None if unbounded. ``now`` needs a time zone; days begin and clocks are read in ``tz``. 3/4/2026
-    is refused unless ``day_first``.
+    An end is None if unbounded. ``now`` needs a time zone. Days and times of day are local times of ``tz``.
+    3/4/2026 is refused unless ``day_first``.
 
     Raises:
-        ValueError: the expression is not understood; the sentence gives examples.
+        ValueError: the expression is not understood; the error's sentence gives examples.
     """
     if now.tzinfo is None:
         raise TypeError("now needs a time zone")
@@ -94,7 +94,7 @@ def resolve(expression: str, now: datetime, tz: tzinfo, *, day_first: bool = Fal
     try:
         reader = Reader(_grammar(), now.astimezone(UTC), tz, reasons=reasons, day_first=day_first)
         window = _window(reader, _simplified(expression))
-    except (OverflowError, ValueError):  # from the calendar, at its ends
+    except (OverflowError, ValueError):  # the calendar raises these at its ends
         window = None
         reasons.append("the calendar has no such year")
     if window is None:
@@ -103,7 +103,7 @@ def resolve(expression: str, now: datetime, tz: tzinfo, *, day_first: bool = Fal
 
 
 def warm() -> None:
-    """Compile the grammar's patterns, which takes 20 ms: call it in a thread."""
+    """Compile the grammar's patterns. This takes 20 ms: call it in a thread."""
     _grammar()
 
 
@@ -156,7 +156,7 @@ def _window(begin: Reader, text: str) -> Window | None:
 
 
 def _longer_ago(begin: Reader, text: str) -> Window | None:
-    """Mean "more than two weeks ago"."""
+    """Resolve "more than two weeks ago"."""
     found = _LONGER_AGO.fullmatch(text)
     if found is None or (span := begin.span(found["a"])) is None:
         return None
@@ -164,7 +164,7 @@ def _longer_ago(begin: Reader, text: str) -> Window | None:
 
 
 def _of_month(begin: Reader, text: str) -> Window | None:
-    """Mean "March 3-5", "from 3 to 5 March 2026"."""
+    """Resolve "March 3-5", "from 3 to 5 March 2026"."""
     found = _DAYS_OF_MONTH.fullmatch(re.sub("^(?:from|between|in) ", "", text))
     if found is None:
         return None
@@ -181,7 +181,7 @@ def _of_month(begin: Reader, text: str) -> Window | None:
 
 
 def _closed(begin: Reader, text: str) -> Window | None:
-    """Mean "between A and B", "from A to B", "A - B"."""
+    """Resolve "between A and B", "from A to B", "A - B"."""
     is_between = text.startswith("between ")
     bare = re.sub("^(?:between|from|since|starting) ", "", text)
     for a, b in _splits(bare, r" and (?:before )?| & " if is_between else _TO):
@@ -201,7 +201,7 @@ def _splits(text: str, separator: str) -> Iterator[tuple[str, str]]:
 
 
 def _ends(begin: Reader, a: str, b: str) -> tuple[Span, Span] | None:
-    """Parse both ends of a range; names without a year are relative to the other."""
+    """Parse both ends of a range; a name without a year depends on the other."""
     first, last = begin.span(a), begin.span(b)
     if first is None or last is None:
         return None
@@ -213,7 +213,7 @@ def _ends(begin: Reader, a: str, b: str) -> tuple[Span, Span] | None:
 
 
 def _since_until(begin: Reader, text: str) -> Window | None:
-    """Mean "after A and before B", "since A until B"."""
+    """Resolve "after A and before B", "since A until B"."""
     found = _SINCE.fullmatch(text)
     if found is None:
         return None
@@ -228,7 +228,7 @@ def _since_until(begin: Reader, text: str) -> Window | None:
 
 
 def _open(begin: Reader, text: str) -> Window | None:
-    """Mean "since A", "after A", "A or later", "before A", "until A"."""
+    """Resolve "since A", "after A", "A or later", "before A", "until A"."""
     found = _SINCE.fullmatch(text)
     if (
         found is not None

@@ -1,6 +1,6 @@
 """Phrases for instants: "this morning", "two hours ago", "yesterday at 3pm".
 
-A time of day means the hour or minute that it begins; as an end of a range it is exact.
+A time of day means the hour or minute that begins then; as an end of a range it is exact.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from greenroom.actors.content.times.days import expand, number
 from greenroom.actors.content.times.reader import DAYTIMES, UNITS, VAGUE, Reader, SpanMeaning, alternatives
 
 INSTANT: Final = timedelta(microseconds=1)
-"""Added to now, so that "the last hour" includes what was just written."""
+"""This is added to now, so that "the last hour" includes what was written just now."""
 DAWN: Final = 5
-"""Until this hour a night belongs to the day before."""
+"""Until this hour, a night belongs to the previous day."""
 JUST_NOW: Final = timedelta(minutes=15)
 RECENT_DAYS: Final = 7
 HOURS_A_DAY: Final = 24
@@ -44,7 +44,7 @@ def _until_now(reader: Reader, start: datetime) -> Span:
 
 
 def _iso(reader: Reader, found: re.Match[str]) -> Span | None:
-    """Mean a time in RFC 3339: its second or minute."""
+    """Resolve a time in RFC 3339 to its second or minute."""
     days = reader.real_day(int(found["year"]), int(found["m"]), int(found["d"]))
     hours, minutes, seconds = int(found["hour"]), int(found["minute"]), int(found["second"] or 0)
     if days is None or hours >= HOURS_A_DAY or max(minutes, seconds) >= 60:  # noqa: PLR2004
@@ -70,7 +70,7 @@ def _offset(text: str) -> timedelta:
 
 
 def _ago(reader: Reader, found: re.Match[str]) -> Span | None:
-    """Mean "two hours ago": half a unit before and after."""
+    """Resolve "two hours ago": from half a unit before to half a unit after."""
     unit = UNITS[found["unit"]]
     seconds = seconds_of(unit)
     if seconds is None:
@@ -94,7 +94,7 @@ def _between(reader: Reader, newest: timedelta, oldest: timedelta, unit: float) 
 
 
 def _range_ago(reader: Reader, found: re.Match[str]) -> Span | None:
-    """Mean "three to five days ago"."""
+    """Resolve "three to five days ago"."""
     unit = found["unit"]
     ends = [reader.span(f"{found[count]} {unit} ago") for count in ("few", "many")]
     if None in ends:
@@ -106,12 +106,12 @@ def _range_ago(reader: Reader, found: re.Match[str]) -> Span | None:
 
 
 def _last(reader: Reader, found: re.Match[str]) -> Span | None:
-    """Mean "the last three days": from the start of the day until now."""
+    """Resolve "the last three days": from the start of the first day until now."""
     unit = UNITS[found["unit"]]
     groups = found.groupdict()
     if groups.get("count") is None and groups.get("vague") is None:
         if found["which"] != "past" and seconds_of(unit) is None and unit != "fortnight":
-            return None  # "last week" is the one before this
+            return None  # "last week" is the week before this one
         count = 1.0
     else:
         count = float(VAGUE[groups["vague"]][1]) if groups.get("vague") else number(groups["count"])
@@ -136,7 +136,7 @@ def _next(reader: Reader, found: re.Match[str]) -> Span | None:
 
 
 def _this_unit(reader: Reader, found: re.Match[str]) -> Span | None:
-    """Mean "this hour"."""
+    """Resolve "this hour"."""
     unit = UNITS[found["unit"]]
     seconds = seconds_of(unit)
     if seconds is None:
@@ -203,7 +203,7 @@ def _floating(span: Span, days: Days) -> Span:
 
 
 def _bare_time(reader: Reader, found: re.Match[str]) -> Span | None:
-    """Mean "3pm": the newest one that has begun."""
+    """Resolve "3pm" to the newest one that has begun."""
     span = _at(reader, Days(reader.anchor, reader.anchor + ONE_DAY, floating=True), found["clock"])
     if span is not None and not reader.forward and reader.anchor == reader.today and span.start > reader.now:
         return _at(reader, Days(reader.today - ONE_DAY, reader.today, floating=True), found["clock"])
@@ -241,7 +241,7 @@ def _clock(text: str) -> tuple[timedelta, timedelta] | None:
 
 
 def _clock_range(reader: Reader, found: re.Match[str]) -> Span | None:
-    """Mean "yesterday between 9 and 11 am"; without a day the newest that has begun."""
+    """Resolve "yesterday between 9 and 11 am"; without a day, the newest that has begun."""
     groups = found.groupdict()
     days = _one_day(reader, found) if groups.get("rest") else Days(reader.today, reader.today + ONE_DAY)
     first, last = found["first"], found["last"]
@@ -260,7 +260,7 @@ def _clock_range(reader: Reader, found: re.Match[str]) -> Span | None:
 
 
 def _about(reader: Reader, found: re.Match[str]) -> Span | None:
-    """Mean "around March 3": the same length before and after."""
+    """Resolve "around March 3": as long as this day before and after it."""
     span = reader.span(found["rest"])
     if span is None:
         return None

@@ -26,7 +26,7 @@ _BACKUP: Final = b"b"
 
 
 _LOST: Final[WeakKeyDictionary[RuntimeClient, int]] = WeakKeyDictionary()
-"""Records lost since the last one that was accepted, by runtime."""
+"""For each runtime, the number of records lost since the last accepted record."""
 
 
 class _OfSession(msgspec.Struct):
@@ -62,7 +62,7 @@ class ReadLastBackup(Message[LastBackup | None], frozen=True, kw_only=True):
 
 
 class AuditActor(Actor):
-    """Appends rows to the journal. Its only own record is the last backup.
+    """Appends rows to the journal. It stores one record of its own: the last backup.
 
     b       the last backup
     """
@@ -103,8 +103,8 @@ def record_action(
 ) -> None:
     """Record an action outside of actors, such as an accepted or denied connection.
 
-    It never fails or waits. Pass no text that an unauthenticated client chose freely: equal records are
-    counted as one, and strangers must not be able to fill the log. The address and the key are for records
+    This never fails or waits. Pass no text that an unauthenticated client can choose freely: strangers could
+    fill the log, because only equal records are counted as one. ``address`` and ``key`` are for records
     without a principal. The outcome is ``done``, ``denied`` or ``failed``.
     """
     note = NoteDeed(
@@ -116,7 +116,7 @@ def record_action(
             runtime.tell(LOG, NoteDeed(action="lose_records", outcome="failed", details={"records": lost}))
         lost = 0
         runtime.tell(LOG, note, principal=principal)
-    except GreenroomError:  # too many, or the owner is away
+    except GreenroomError:  # too many records wait, or the owner is away
         _LOST[runtime] = lost + 1
 
 
@@ -135,7 +135,7 @@ def record_unread_denial(
 ) -> None:
     """Record the denial of a request before its arguments are read.
 
-    Of the arguments only the session goes into the record.
+    The record contains only one of the arguments: the session.
     """
     try:
         session = _session_in(arguments).session_id

@@ -16,9 +16,9 @@ from greenroom.actors.core.replies.replies import Reply
 from greenroom.runtime import Checkpoint, IndexReader, Slices
 
 MOST_RECORDS: Final = 1_000
-"""Records in one part: about 300 kB."""
+"""The most records in one part: about 300 kB."""
 Number = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
-"""A record's number, which fits into a key."""
+"""A record's number; it fits into a key."""
 _encode_lines = msgspec.json.Encoder().encode_lines
 
 
@@ -52,7 +52,7 @@ class ExportAuditLog(FilteredAudit[AuditPart], frozen=True, kw_only=True):
     until: Annotated[Number, Meta(description="last one; default the newest")] | None = None
 
     def run(self, reader: IndexReader) -> Slices[AuditPart]:
-        """Return a part; reading it is recorded, too."""
+        """Return a part; record the reading, too."""
         checkpoint = reader.checkpoint(audit_record.JOURNAL) if self.until is None else None
         until = self.until if checkpoint is None else checkpoint.count
         records: list[AuditRecord] = []

@@ -19,10 +19,10 @@ from greenroom.runtime import Checkpoint, IndexReader, JournalReport, Procedure,
 
 R_co = TypeVar("R_co", covariant=True)
 MOST_SCANNED: Final = 20_000
-"""Records scanned for one page at most; its cursor continues from there."""
+"""At most this many records are scanned for one page; its cursor continues after them."""
 
 ORDERLY: Final = timedelta(minutes=1)
-"""How far the times of records may deviate from the order of their commits."""
+"""The times of records may deviate this much from the order of their commits."""
 
 _NAMED: Final = ("action", "outcome", "agent", "user", "key_id", "session_id")
 Outcome = Literal["done", "denied", "failed"]
@@ -110,7 +110,7 @@ class GetAuditLog(FilteredAudit[AuditLog], frozen=True, kw_only=True):
     limit: types.Limit200 = 50
 
     def run(self, reader: IndexReader) -> Slices[AuditLog]:
-        """Return a page; reading the log is recorded, too."""
+        """Return a page; record the reading, too."""
         filters = {name: value for name, value in self.filters().items() if name not in {"cursor", "limit"}}
         binding = f"audit {msgspec.json.encode(filters).decode()}"
         place = None if self.cursor is None else paging.decode(self.cursor, binding)
@@ -139,7 +139,7 @@ class GetAuditLog(FilteredAudit[AuditLog], frozen=True, kw_only=True):
 
 
 class ReadAuditLog(Procedure[AuditLog], frozen=True, kw_only=True):
-    """Read the growing audit log, oldest first, from a number on."""
+    """Read the growing audit log, oldest first, starting at a record number."""
 
     runs = "snapshot"
     flushes_journals: ClassVar[bool] = True
@@ -167,7 +167,7 @@ class AuditChecked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckAudit(Procedure[AuditChecked], frozen=True, kw_only=True):
-    """Verify the audit log by its links, by its last seen state, and by checkpoints."""
+    """Verify the audit log by its links, its last seen state, and checkpoints."""
 
     runs = "snapshot"
     flushes_journals: ClassVar[bool] = True
@@ -175,7 +175,7 @@ class CheckAudit(Procedure[AuditChecked], frozen=True, kw_only=True):
     checkpoints: tuple[Checkpoint, ...] = ()
 
     def run(self, reader: IndexReader) -> Slices[AuditChecked]:
-        """Return the findings; a check is recorded, too."""
+        """Return the findings; record the check, too."""
         report = yield from reader.check(audit_record.JOURNAL, self.checkpoints)
         breaks = reader.rollback_gaps(audit_record.JOURNAL)
         found = len(report.findings)
@@ -267,7 +267,7 @@ class CheckpointAudit(Procedure[Checkpoint], frozen=True, kw_only=True):
     flushes_journals: ClassVar[bool] = True
 
     def run(self, reader: IndexReader) -> Checkpoint:
-        """Return it."""
+        """Return the checkpoint."""
         return reader.checkpoint(audit_record.JOURNAL)
 
 
@@ -277,7 +277,7 @@ _UNLINKED: Final = b"o"
 
 
 def _newest_first(reader: IndexReader, after: bytes | None) -> Iterator[tuple[bytes, AuditRecord]]:
-    """Yield the linked records, then older ones, each with its position."""
+    """Yield the linked records, then records from before the chain, each with its position."""
     if after is None or after.startswith(_LINKED):
         start = None if after is None else max(0, int.from_bytes(after[1:_PLACE_BYTES]) - 1)
         for entry in reader.entries(audit_record.JOURNAL, AuditRow, start=start, reverse=True):

@@ -14,18 +14,18 @@ from greenroom.actors.core.auth.principal import Principal
 from greenroom.runtime import Address, Context, Journal, Message, Refusal
 
 INDEX: Final = "audit"
-"""The index that held records before the journal existed; they stay there until they expire."""
+"""The index of records from before the journal existed; they stay there until they expire."""
 
 JOURNAL: Final = "audit"
 LONGEST: Final = 200
-"""Characters of a text in a record; longer ones are truncated."""
+"""The most characters of a text in a record; longer texts are truncated."""
 
 
 class AuditRow(msgspec.Struct, frozen=True, array_like=True):
-    """One record. ``agent`` is None for what the server does by itself, such as expiry.
+    """One record. ``agent`` is None if the server acted by itself, as in expiry.
 
     Attributes:
-        at: When, in microseconds since 1970 UTC; 0 where the journal has the time.
+        at: The time in microseconds since 1970 UTC; 0 if the journal has the time.
         action: What was done: usually a tool's name.
         details: Targets, sizes, counts.
         outcome: ``done``, ``denied`` or ``failed``.
@@ -78,7 +78,7 @@ def row(
 
 
 def record(context: Context, action: str, session: str | None, **details: Any) -> None:
-    """Stage an audit record of an action of the present message's sender."""
+    """Stage an audit record: the sender of the current message did an action."""
     context.append(JOURNAL, row(context.principal, action, session, details))
 
 
@@ -96,7 +96,7 @@ def record_read(
 
 
 def record_resource_read(context: Context, **size: Any) -> None:
-    """Record that the actor is read as a resource, with counts by name."""
+    """Record that the actor was read as a resource; ``size`` has counts by name."""
     kind, key = context.address.kind, context.address.key
     if kind == "session":
         record_read(context, context.principal, "read_resource", key, **size)

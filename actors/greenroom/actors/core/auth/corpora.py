@@ -1,8 +1,8 @@
 """Names of corpora: pure functions. `policy` decides who may see which.
 
 A corpus belongs to a user, to a project or to all: its *owner* is ``user:alice``, ``project:atlas`` or
-``all``, as in namespaces. Its full name is ``user:alice:docs``. A word alone means the caller's own corpus of
-that name, else that of all. A caller without a user owns the corpora of all.
+``all``, as in namespaces. Its full name is ``user:alice:docs``. A word alone means the caller's own corpus
+with this name, else the corpus of all. A caller without a user owns the corpora of all.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class CorpusId(NamedTuple):
 
 
 def find_candidates(principal: Principal, name: str) -> tuple[CorpusId, ...]:
-    """Return the corpora that a name may mean, the likeliest first; they need not exist."""
+    """Return the corpora that a name may mean, most likely first; they need not exist."""
     owner, _, last = name.rpartition(":")
     if owner:
         return (CorpusId(owner, last),)

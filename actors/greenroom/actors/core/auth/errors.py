@@ -9,12 +9,12 @@ from typing import Any, Final
 from greenroom.runtime import Refusal
 
 MAX_VALUE_BYTES = 1_048_576
-"""Bytes of UTF-8 of one value (a content, a metadata object, a memory value) at most."""
+"""The most bytes of UTF-8 of one value (a content, a metadata object, a memory value)."""
 _CONTINUED: Final = "start_session with restore_from begins one that continues it"
 
 
 def session_not_found(session_id: str) -> Refusal:
-    """Refuse a session that is unknown or hidden, with the same reply."""
+    """Refuse a session that is unknown or hidden; the reply is the same for both."""
     return Refusal(
         "SESSION_NOT_FOUND",
         f"there is no session {session_id!r} that you may see; list_sessions shows those",
@@ -44,7 +44,7 @@ def not_terminated(session_id: str, status: str) -> Refusal:
 
 
 def nothing_recorded() -> Refusal:
-    """Refuse a request to record nothing."""
+    """Refuse a request that records nothing."""
     return invalid(
         "files_accessed",
         "files_accessed: there is nothing to record; give files_accessed, recent_searches, decisions or "
@@ -53,7 +53,7 @@ def nothing_recorded() -> Refusal:
 
 
 def event_conflict(session_id: str, event_id: str) -> Refusal:
-    """Refuse an event id that another event has."""
+    """Refuse an event id that belongs to another event."""
     return Refusal(
         "IDEMPOTENCY_CONFLICT",
         f"the session {session_id!r} has another event with the id {event_id!r}; append yours under an id "
@@ -74,7 +74,7 @@ def session_moved_on(session_id: str, last_event: str) -> Refusal:
 
 
 def resource_not_found(uri: str) -> Refusal:
-    """Refuse a URI that is unknown, hidden or malformed, with the same reply."""
+    """Refuse a URI that is unknown, hidden or malformed; all get the same reply."""
     shown = uri[:200]
     return Refusal(
         "RESOURCE_NOT_FOUND",
@@ -84,7 +84,7 @@ def resource_not_found(uri: str) -> Refusal:
 
 
 def no_current_session(uri: str) -> Refusal:
-    """Refuse a URI of the current session where there is none."""
+    """Refuse a URI of the current session if there is no current session."""
     return Refusal(
         "RESOURCE_NOT_FOUND",
         f"you work in no session, so there is no {uri[:200]!r}; start_session or restore_session first",
@@ -93,7 +93,7 @@ def no_current_session(uri: str) -> Refusal:
 
 
 def parent_not_found(message_id: int) -> Refusal:
-    """Refuse a parent message that is unknown or hidden, with the same reply."""
+    """Refuse a parent message that is unknown or hidden; both get the same reply."""
     return Refusal(
         "PARENT_MESSAGE_NOT_FOUND",
         f"there is no message {message_id} here that you may see; use a message_id from get_messages",
@@ -127,7 +127,7 @@ def key_exists(key: str, scope: str) -> Refusal:
 
 
 def no_memory(named: str | None, *, where: str | None = None, hidden: bool = False) -> Refusal:
-    """Refuse a memory that is unknown, ``hidden``, expired or forgotten, with the same reply."""
+    """Refuse a memory that is unknown, ``hidden``, expired or forgotten; all get the same reply."""
     place = "" if where is None else f" in {where!r}"
     refusal = Refusal(
         "MEMORY_NOT_FOUND",
@@ -151,7 +151,7 @@ def ambiguous_key(key: str, forms: Sequence[str], ids: Sequence[str | None]) -> 
 
 
 def memory_exists(key: str, namespace: str) -> Refusal:
-    """Refuse to create a memory where a live one exists."""
+    """Refuse to create a memory under a key that a live memory has."""
     return Refusal(
         "KEY_EXISTS",
         f"there is already a memory {key!r} in {namespace!r}; choose another key or update that one",
@@ -170,7 +170,7 @@ def hidden_memory_exists(key: str) -> Refusal:
 
 
 def timed_out(seconds: float) -> Refusal:
-    """Refuse a search of a namespace that took too long; try again."""
+    """Refuse a search of a namespace that took too long; the caller may try again."""
     return Refusal("TIMED_OUT", f"it did not answer within {seconds:.2g} s")
 
 
@@ -224,7 +224,7 @@ def session_exists(session_id: str) -> Refusal:
 
 
 def imitation(namespace: str, reserved: str) -> Refusal:
-    """Refuse a new root that imitates an owner's and would be public."""
+    """Refuse a new root that would be public but imitates the root of an owner."""
     return invalid(
         "namespace",
         f"namespace: {namespace!r} reads like one below {reserved!r} and would be open to everybody; "
@@ -244,7 +244,7 @@ def permission_denied(field: str, sentence: str, **details: Any) -> Refusal:
 
 
 def scope_missing(what: str, scope: str) -> Refusal:
-    """Refuse a request without its scope, and name the scope."""
+    """Refuse a request whose scope the caller lacks, and name the scope."""
     return denial(
         Refusal(
             "PERMISSION_DENIED",
@@ -266,7 +266,7 @@ def invalid(field: str, sentence: str, **details: Any) -> Refusal:
 
 
 def check_span(field: str, start: dt.datetime, end: dt.datetime) -> None:
-    """Check that a span, the argument ``field``, does not end before it starts."""
+    """Check that the span in the argument ``field`` does not end before it starts."""
     if start > end:
         first, last = (time.isoformat().replace("+00:00", "Z") for time in (start, end))
         raise invalid(

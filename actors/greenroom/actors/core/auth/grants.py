@@ -14,17 +14,17 @@ from greenroom.actors.core.auth.tool_profiles import SchemaForm
 LIFETIME_DAYS: Final = 90
 OVERLAP_SECONDS: Final = 86_400
 OAUTH: Final = "oauth:"
-"""Prefix of the credential id of a token."""
+"""The prefix of a token's credential id."""
 _TAG_BYTES: Final = 8
 
 KeyStatus = Literal["active", "expired", "revoked"]
 
 
 class KeyLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The limits of one key; None: the server's setting, or no limit.
+    """The limits of one key; None means the server's setting, or no limit.
 
-    ``rate`` is requests a minute, ``burst`` at once. The namespaces are roots besides those of its agent and
-    its user.
+    ``rate`` is requests a minute, ``burst`` is requests at once. ``namespaces`` are roots besides the roots
+    of the key's agent and user.
     """
 
     rate: int | None = None
@@ -47,9 +47,9 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The identity and rights that a key grants.
 
     Attributes:
-        agent: The agent id that it is bound to; None: the client chooses.
-        user: The user that its holder works for.
-        projects: The projects that it opens; None: all.
+        agent: The agent id that the key is bound to; None: the client chooses.
+        user: The user that the key's holder works for.
+        projects: The projects that the key opens; None: all.
         tools: The tool profiles that are listed; empty: the server's.
         schemas: The form of the listed schemas; None: the server's.
     """
@@ -68,7 +68,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A stored key; times in microseconds since 1970.
 
-    ``origin`` is the first key of its rotations, which counts the usage; None: itself.
+    ``origin`` is the first key of the rotations; the usage counts there. None: this key itself.
     """
 
     key_id: str
@@ -97,9 +97,9 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
     """An authenticated credential: a key, a token, or none.
 
     Attributes:
-        id: Its name in the audit log and in limits: a key's id, or ``oauth:`` and a subject.
+        id: The credential's name in the audit log and in limits: a key's id, or ``oauth:`` and a subject.
         by_key: Whether it is an API key of this server.
-        holder: Its holder across rotations and tokens, by which usage is counted: the first key of its
+        holder: The holder; usage is counted for it across rotations and tokens: the first key of the
             rotations, or an issuer's subject and client.
         is_limited: Whether a rate limit applies.
         seen_by: The agent that impersonates the agent of the grant; None without impersonation.
@@ -148,7 +148,7 @@ def principal_of(
 ) -> Principal:
     """Return the principal of a client that passed `check_claims`.
 
-    What the grant is bound to counts before the claims; no claimed projects mean all of the grant's.
+    Bindings of the grant override the claims. If no projects are claimed, all projects of the grant count.
     """
     grant = credential.grant
     return Principal(
@@ -166,8 +166,8 @@ def principal_of(
 def own_agent(credential: Credential, agent: str) -> str:
     """Return the id of an unbound agent, with its user's digits at the end.
 
-    An agent's own data is separated by its id alone, so no client may choose the id of another user's agent.
-    Without a user the key stands for one, through all its rotations.
+    Only the id separates an agent's data from other agents', so no client may choose the id of another user's
+    agent. If there is no user, the key replaces the user, through all rotations of the key.
     """
     user = credential.grant.user
     tag = _tag("key", credential.holder) if user is None else user_tag(user)
@@ -175,7 +175,7 @@ def own_agent(credential: Credential, agent: str) -> str:
 
 
 def user_tag(user: str) -> str:
-    """Return the digits at the end of the ids of a user's agents, see `own_agent`."""
+    """Return the digits that end the ids of a user's agents; see `own_agent`."""
     return _tag("user", user)
 
 

@@ -2,7 +2,7 @@
 
 The id is public: it names the key in listings and in the audit log. The secret has 256 random bits, so it
 cannot be guessed even with a fast hash; a slow hash would only cost the server time. The store has a digest
-under a key of the server (`RuntimeClient.derive`), so a stolen store cannot even confirm a given secret.
+under a key of the server (`RuntimeClient.derive`), so a stolen store cannot confirm a secret.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 PREFIX: Final = "gr"
 PURPOSE: Final = "api keys"
-"""The purpose from which the server's digest key is derived."""
+"""The purpose for which the server's digest key is derived."""
 
 _ID_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
 _ID_LENGTH: Final = 12
@@ -57,9 +57,9 @@ def parse_key(text: str) -> ParsedKey | None:
 
 
 def digest_of(key: ParsedKey, pepper: bytes) -> bytes:
-    """Return the digest of a key for storage, under the server's digest key.
+    """Return the digest of a key for storage, made with the server's digest key.
 
-    It includes the key's id, so it cannot be moved to another key.
+    The digest includes the key's id, so it cannot be moved to another key.
     """
     return hmac.digest(pepper, key.whole.encode(), hashlib.sha256)
 

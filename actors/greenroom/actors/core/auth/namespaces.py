@@ -1,8 +1,8 @@
 """Names of namespaces: pure functions of text.
 
-A namespace is 2 to 8 segments joined by a colon, such as ``user:alice:preferences``. Its *root*, the
-first two segments, names its owner, and one actor has everything below one root. A memory's UUID
-begins with a 48-bit tag of the root, so the id alone leads to the actor.
+A namespace is 2 to 8 segments joined by a colon, such as ``user:alice:preferences``. The *root*, its first
+two segments, names the owner, and one actor has everything below one root. A memory's UUID begins with a
+48-bit tag of the root, so the id alone leads to the actor.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ AGENT = "agent:"
 USER = "user:"
 PROJECT = "project:"
 RESERVED = (AGENT, USER, PROJECT)
-"""Prefixes of roots that have an owner; all other roots are public."""
+"""The prefixes of roots with an owner; all other roots are public."""
 
 ROOT_TAG_BYTES = 6
 _MAX_SEGMENT = 100
@@ -30,7 +30,7 @@ MAX_ADDRESS = 200
 _ROOT_SEGMENTS = 2
 _DIGEST_CHARACTERS = 32
 _MAX_PART = 90
-"""Together with the longest owner's name it fits into an actor's key."""
+"""A part of this length and the longest owner's name fit into an actor's key."""
 _AGENT_ID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _ESCAPED = re.compile(r"(?:~[0-9a-f]{2})+")
 _FOREIGN = re.compile(r"[^A-Za-z0-9_.@+-]")
@@ -47,10 +47,10 @@ def root_of(namespace: str) -> str:
 
 
 def find_imitated(namespace: str) -> str | None:
-    """Return the reserved prefix that a namespace imitates, such as ``user:``; else None.
+    """Return the reserved prefix that a namespace imitates, such as ``user:``; None for others.
 
-    Names are compared byte for byte, so an imitation is public, however it looks to a reader. Segments are
-    ASCII, so only the case can mislead.
+    Names are compared byte for byte, so an imitation is public, whatever a reader takes it for. Segments are
+    ASCII, so only the case of letters can mislead.
     """
     first = namespace.split(":", 1)[0] + ":"
     plain = first.lower()
@@ -73,7 +73,7 @@ def is_below(namespace: str, prefix: str) -> bool:
 
 
 def below_root(prefix: str | None) -> str | None:
-    """Return leading segments if they reach at least a whole root; else None."""
+    """Return leading segments if they contain at least a whole root; else None."""
     return None if prefix is None or ":" not in prefix else prefix
 
 
@@ -81,8 +81,8 @@ def below_root(prefix: str | None) -> str | None:
 def segment(name: str) -> str:
     """Encode any name as a segment; different names become different segments.
 
-    Characters that a segment cannot hold become ``~`` and two hexadecimal digits a byte. A long name ends
-    with a digest.
+    Characters that a segment cannot contain become ``~`` and two hexadecimal digits for each byte. A long
+    name ends with a digest.
     """
     written = _FOREIGN.sub(lambda found: "".join(f"~{byte:02x}" for byte in found[0].encode()), name)
     if 0 < len(written) <= _MAX_SEGMENT:
@@ -91,7 +91,7 @@ def segment(name: str) -> str:
 
 
 def project_of_path(path: str) -> str:
-    """Return the project of a folder: its name and distinguishing digits."""
+    """Return the project of a folder: the folder's name and digits that distinguish it."""
     plain = path.replace("\\", "/").rstrip("/") or "/"
     name = _NO_PROJECT.sub("-", plain.rpartition("/")[2]).strip("-.")[:_MAX_SLUG] or "workspace"
     digest = blake2b(plain.encode(errors="surrogatepass"), digest_size=_PROJECT_DIGEST_BYTES).hexdigest()
@@ -102,7 +102,7 @@ def project_of_path(path: str) -> str:
 def project_in(namespace: str) -> str | None:
     """Return the project that a namespace names, as a segment; else None.
 
-    That is the name in a project's namespace, or the segment of a folder's project in a user's or an agent's.
+    A project's namespace contains the name; a user's or an agent's may contain a folder's project.
     """
     if namespace.startswith(PROJECT):
         return root_of(namespace)[len(PROJECT) :]
@@ -118,7 +118,7 @@ def agent_namespace(principal: Principal) -> str:
 
 
 def user_namespace(principal: Principal) -> str:
-    """Return the user's own namespace; without a user the agent's."""
+    """Return the user's own namespace; if there is no user, the agent's."""
     return agent_namespace(principal) if principal.user is None else USER + segment(principal.user)
 
 
@@ -144,7 +144,7 @@ def thread_key(principal: Principal, thread_id: str) -> str:
 
 
 def owner_of(namespace: str, otherwise: Principal) -> Principal:
-    """Return the owner of a namespace as a principal; ``otherwise`` for public and project ones."""
+    """Return a namespace's owner as a principal; ``otherwise`` for public and project namespaces."""
     first, name = root_of(namespace).split(":")
     if first + ":" == USER:
         return msgspec.structs.replace(otherwise, user=name_of_segment(name))
@@ -163,7 +163,7 @@ def name_of_segment(written: str) -> str:
 
 @lru_cache(maxsize=4_096)
 def memory_address(namespace: str) -> Address:
-    """Return the address of a namespace's actor; an agent's is its id alone."""
+    """Return the address of a namespace's actor; an agent's key is the agent's id alone."""
     root = root_of(namespace)
     if root.startswith(AGENT):
         return Address(KIND, root[len(AGENT) :])
@@ -173,7 +173,7 @@ def memory_address(namespace: str) -> Address:
 
 
 def root_at(key: str) -> str:
-    """Return the namespace root of an actor's key; a long one is only a digest."""
+    """Return the namespace root of an actor's key; for long roots only a digest."""
     return key if ":" in key else AGENT + key
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from greenroom.runtime import Refusal
 
 SHARED: Final = "hmac:"
-"""Prefix of a signer that is a secret shared by servers."""
+"""The prefix of a signer that is a secret which servers share."""
 CODES: Final = frozenset(
     {
         "PASSPORT_INVALID",
@@ -37,7 +37,7 @@ def untrusted(signer: str) -> Refusal:
             "it was signed with a secret that servers share, by GREENROOM_PASSPORT_SECRET: give the same here"
         )
     else:
-        # The reader called a server, or ran a command that has this option itself.
+        # The reader called a server, or ran a command that has this option.
         remedy = (
             "if you know the server that signed it, `greenroom serve` and `greenroom passport` trust it with "
             f"--trust-signer {signer}"
@@ -53,7 +53,7 @@ def expired(at: str) -> Refusal:
 
 
 def redeemed() -> Refusal:
-    """Refuse a one-time passport that was redeemed."""
+    """Refuse a one-time passport that was redeemed before."""
     return _refusal("PASSPORT_REDEEMED", "it could be redeemed once, and was; export the session again")
 
 
@@ -84,7 +84,7 @@ def being_redeemed() -> Refusal:
 
 
 def not_for_you() -> Refusal:
-    """Refuse a passport with another audience."""
+    """Refuse a passport for another audience."""
     return _refusal(
         "PASSPORT_NOT_FOR_YOU", "its audience is another server or another user; ask who gave it to you"
     )

@@ -3,28 +3,28 @@
 Every read, search, statistic and notification calls these functions and decides nothing itself. They know
 neither actors nor storage.
 
-1. A message's *audience* is fixed when it is written: ``public``, ``type:<agent type>`` or
-   ``agent:<agent id>``. A principal sees it when the audience is among its own.
+1. A message's *audience* is fixed when it is written: ``public``, ``type:<agent type>`` or ``agent:<agent
+   id>``. A principal sees a message if it belongs to this audience.
 2. Messages are stored by *partition*, the pair (audience, visibility). A reader gets only its own partitions,
    so hidden messages are not even touched.
-3. A session without a project is visible to everyone, one with a project to its members. Every user is a
-   member of the project that is named as the user's namespace. With keys and tokens it is open to that user
-   alone, whatever their projects and scopes.
-4. A memory is owned by one user, or by one agent: in the agent's own namespace, or without a user. A private
-   memory is visible to its owner, a shared one also to members of its projects, a public one to everyone.
-   This class of visibility, its *partition*, is fixed when it is written. A key or token that is bound to
-   projects sees its owner's memories of these projects and of no project.
-5. A namespace of a user or an agent is written by its owner only, one of a project by its members, any other
-   by everyone.
-6. A corpus of documents is seen and filled by its user, by the members of its project, or by all. One of all
-   is renamed and dropped by its creator, or by an administrator. The index of a code folder is also limited
-   to those who may read code.
-7. Workflow steps are seen and recorded by their user, or without a user by the agent; those in a project by
-   its members.
-8. What a principal may do at all depends on its scopes, see `scopes`.
-9. The author of a memory is the agent that writes it. Only administrators may name another author; without
-   keys everyone may.
-10. A change of a resource is published with a label for those who may see the resource.
+3. A session without a project is visible to everyone; a session with a project, to the project's members.
+   Every user is a member of the project with the name of the user's namespace. With keys and tokens this
+   project is open to that user alone, whatever projects and scopes others have.
+4. A memory is owned by one user, or by one agent if it is in the agent's own namespace or there is no user. A
+   private memory is visible to its owner, a shared one also to members of its projects, a public one to
+   everyone. This class of visibility, its *partition*, is fixed when it is written. A key or token that is
+   bound to projects sees its owner's memories of these projects and of no project.
+5. Only its owner may write into a namespace of a user or an agent; only members, into one of a project;
+   everyone, into any other.
+6. A corpus of documents is seen and filled by its user, by the members of its project, or by all. A corpus of
+   all is renamed and dropped only by its creator or an administrator. To see the index of a code folder, a
+   caller must also be allowed to read code.
+7. Workflow steps are seen and recorded by their user, or by the agent if there is no user. Steps in a project
+   are seen and recorded by its members.
+8. The scopes of a principal limit what it may do at all; see `scopes`.
+9. The author of a memory is the agent that writes it. Only administrators may name another author; if there
+   are no keys, everyone may. 10. A change of a resource is published with a label; only callers who may see
+   the resource are notified.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ class MemoryPartition(msgspec.Struct, frozen=True, array_like=True):
         scope: Who may see it: its owner, members of the same project, everyone.
         user: The user who owns it, if a user does.
         agent: The agent that owns it, if an agent does.
-        projects: The projects that it is shared with, as segments: that of the namespace, or the writer's;
-            None: all.
+        projects: The projects that it is shared with, as segments: the namespace's project, or the writer's
+            projects; None: all.
     """
 
     scope: MemoryScope
@@ -158,9 +158,9 @@ def may_see_session(principal: Principal, project_id: str | None) -> bool:
 
 
 def memberships(principal: Principal) -> frozenset[str] | None:
-    """Return the projects of a principal without other users' own projects; None: all.
+    """Return a principal's projects, but not other users' own projects; None: all.
 
-    Its own user's project is not among them unless it is named.
+    The own project of the principal's user is included only if it is listed.
     """
     if principal.projects is None or not principal.is_authenticated:
         return principal.projects
@@ -176,8 +176,8 @@ def own_project(user: str) -> str:
 def _own_projects(user: str) -> tuple[str, ...]:
     """Return the spellings of a user's own project.
 
-    It is spelled as the namespace, or with the plain name. No two users share a spelling: a plain name
-    without a tilde is either its own segment or no segment.
+    The spelling is the namespace, or has the plain name. No two users share a spelling: a plain name without
+    a tilde is either its own segment or no segment.
     """
     return (own_project(user),) if "~" in user else (own_project(user), USER + user)
 
@@ -188,7 +188,7 @@ def _own_segments(user: str) -> tuple[str, ...]:
 
 
 _OF_USERS = segment(USER)
-"""Prefix of the segment of a user's own project."""
+"""The prefix of the segment of each user's own project."""
 
 
 def own_audience(agent_id: str) -> str:
@@ -197,7 +197,7 @@ def own_audience(agent_id: str) -> str:
 
 
 def preferences_owner(principal: Principal) -> str:
-    """Return the owner of a principal's preferences: its user, or without one the agent."""
+    """Return the owner of a principal's preferences: its user, else the agent."""
     return principal.agent_id if principal.user is None else principal.user
 
 
@@ -211,7 +211,7 @@ def label_of_owner(owner: str) -> ChangeLabel:
 
 @lru_cache(maxsize=1_024)
 def labels_of_memory(partition: MemoryPartition, namespace: str = "") -> tuple[ChangeLabel, ...]:
-    """Return the labels of a memory's change; together they reach its readers."""
+    """Return the labels of a memory's change; together they reach all its readers."""
     if partition.scope == "public":
         return (ChangeLabel(PUBLIC),)
     owners: list[str] = []
@@ -250,7 +250,7 @@ def _is_of(principal: Principal, owner: str) -> bool:
 def check_new_session(
     principal: Principal, session_id: str, user_id: str | None, project_id: str | None
 ) -> None:
-    """Check what a caller claims for a session that it creates."""
+    """Check the claims of a caller that creates a session."""
     if session_id in RESERVED_SESSION_IDS:
         raise auth_errors.invalid(
             "session_id", f"session_id: {session_id!r} is a reserved word; choose another id"
@@ -298,7 +298,7 @@ def memory_partition(
 ) -> MemoryPartition:
     """Return the partition of a memory that ``principal`` writes.
 
-    Without a scope it is private in a user's and an agent's namespace, else shared.
+    If no scope is given, a memory in a user's or an agent's namespace is private, any other is shared.
     """
     root = root_of(namespace)
     own = root.startswith((AGENT, USER))
@@ -344,7 +344,7 @@ def may_see_memory(principal: Principal, partition: MemoryPartition, namespace: 
 
 
 def memory_projects(partition: MemoryPartition, namespace: str) -> tuple[str, ...]:
-    """Return the projects of a memory, as segments: its namespace's, else those that share it."""
+    """Return a memory's projects, as segments: its namespace's, else the ones that share it."""
     project = project_in(namespace)
     if project is not None:
         return (project,)
@@ -357,7 +357,7 @@ def is_narrowed(principal: Principal) -> bool:
 
 
 def may_see_about(principal: Principal, namespace: str) -> bool:
-    """Return whether ``principal`` may see its own memories in a namespace, by the name alone."""
+    """Return whether ``principal`` may see its own memories in a namespace, judging by the name."""
     project = project_in(namespace)
     return project is None or _is_open(principal, (project,))
 
@@ -370,7 +370,7 @@ def _is_open(principal: Principal, projects: tuple[str, ...]) -> bool:
 
 
 def may_write_namespace(principal: Principal, namespace: str) -> bool:
-    """Return whether ``principal`` may write into a namespace, whatever its contents."""
+    """Return whether ``principal`` may write into a namespace, whatever it contains."""
     root = root_of(namespace)
     if root.startswith(AGENT):
         return root == agent_namespace(principal) and may_see_about(principal, namespace)
@@ -382,7 +382,7 @@ def may_write_namespace(principal: Principal, namespace: str) -> bool:
 
 
 def may_name_authors(principal: Principal) -> bool:
-    """Return whether ``principal`` may name other authors; without a key it may."""
+    """Return whether ``principal`` may name other authors; a principal without a key may."""
     return allows(principal.scopes, ADMIN)
 
 
@@ -398,7 +398,7 @@ def check_writes_namespace(principal: Principal, namespace: str) -> None:
 
 
 def corpora_owner(principal: Principal) -> str:
-    """Return the owner of a principal's own corpora; without a user that is `ALL`."""
+    """Return the owner of a principal's own corpora; if there is no user, `ALL`."""
     return ALL if principal.user is None else USER + segment(principal.user)
 
 
@@ -412,7 +412,7 @@ def may_see_corpora(principal: Principal, owner: str) -> bool:
 
 
 def may_see_corpus(principal: Principal, owner: str, root: str | None) -> bool:
-    """Return whether ``principal`` may see a corpus; a workspace's needs `CODE`."""
+    """Return whether ``principal`` may see a corpus; a workspace's corpus needs `CODE`."""
     return may_see_corpora(principal, owner) and (root is None or allows(principal.scopes, CODE))
 
 
@@ -426,7 +426,7 @@ def corpus_maker(principal: Principal) -> str:
 def may_drop_corpus(principal: Principal, owner: str, made_by: str) -> bool:
     """Return whether ``principal``, who may see a corpus, may also rename and drop it.
 
-    The scope `EVERYTHING` counts only with a key: without keys every caller has it.
+    The scope `EVERYTHING` counts only with a key, because without keys every caller has it.
     """
     if owner != ALL or made_by == corpus_maker(principal) or ADMIN in principal.scopes:
         return True

@@ -10,22 +10,22 @@ MAX_NAME = 100
 NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_NAME}}}")
 """The form of an agent id and an agent type."""
 LINK = "console:"
-"""Prefix of the credential id of a console link of the folder's owner."""
+"""The prefix of the credential id of a console link, which the folder's owner made."""
 _SOME_KEY = "key"
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
-    """The identity of a caller. Tool arguments never carry any of it.
+    """The identity of a caller. No part of it ever comes from tool arguments.
 
     Attributes:
-        agent_id: 1-100 of ``A-Za-z0-9_.-``.
-        agent_type: The same alphabet; without one, ``agent_only`` means private.
+        agent_id: 1-100 characters of ``A-Za-z0-9_.-``.
+        agent_type: In the same alphabet; without a type, ``agent_only`` means private.
         user: The person behind the agent, when known.
         projects: The projects whose sessions the agent may see; None means every project.
-        scopes: What the agent may do, as `scopes` says; everything unless given.
-        key_id: Its API key, or the name of its token or link.
+        scopes: What the agent may do; see `scopes`. By default it may do everything.
+        key_id: The id of its API key, or the name of its token or link.
         address: The address of its connection; for the audit log only.
-        seen_by: The agent that impersonates this one, which changes no counts; None without impersonation.
+        seen_by: The agent that impersonates this one; its reads change no counts. None without impersonation.
 
     Raises:
         ValueError: the agent id or type does not fit the alphabet or the length.
@@ -50,7 +50,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     def is_authenticated(self) -> bool:
         """Whether a key or a token proves its identity.
 
-        The folder's owner and local programs have none.
+        The folder's owner and local programs have no key or token.
         """
         return self.key_id is not None and not self.key_id.startswith(LINK)
 
@@ -61,7 +61,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sight(self) -> Principal:
-        """The identity, and whether it is authenticated; two equal ones see the same."""
+        """The identity, and whether it is authenticated; principals with equal values see the same data."""
         key_id = _SOME_KEY if self.is_authenticated else None
         return msgspec.structs.replace(self, key_id=key_id, address=None, seen_by=None)
 

@@ -1,10 +1,10 @@
-"""Scopes: the list, what resources and prompts need, and pure functions.
+"""Scopes: the list, the scopes that resources and prompts need, and pure functions.
 
-A scope is ``area:action``, such as ``sessions:read``, or the word ``admin``. ``*`` allows everything,
-``memory:*`` everything with memories. ``*:read`` allows reading sessions, memories, knowledge, code and the
-server's state. The audit log covers all users, so only ``audit:read``, ``audit:*`` and ``*`` open it.
+A scope is ``area:action``, such as ``sessions:read``, or the word ``admin``. ``*`` allows everything;
+``memory:*`` allows everything with memories. ``*:read`` allows reading sessions, memories, knowledge, code
+and the server's state. The audit log covers all users, so only ``audit:read``, ``audit:*`` and ``*`` open it.
 
-An operation declares its scope (`operations`); an undeclared name needs ``admin``.
+An operation declares its scope (`operations`); an unknown operation needs ``admin``.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def allows(scopes: Iterable[str], needed: str) -> bool:
 
 @lru_cache(maxsize=256)
 def tools_of(scopes: frozenset[str]) -> frozenset[str]:
-    """Return the tools that ``scopes`` open; raises as `needed_for_request`."""
+    """Return the tools that ``scopes`` open; raise the same errors as `needed_for_request`."""
     return frozenset(
         each.name
         for each in all_operations().values()

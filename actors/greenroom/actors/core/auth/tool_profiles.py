@@ -1,6 +1,6 @@
 """The names of tool profiles and schema forms for lists of tools.
 
-`greenroom.transports` decides what each of them lists; a key only stores the names.
+`greenroom.transports` decides which tools each profile lists; a key only stores the names.
 """
 
 from typing import Final, Literal, get_args

@@ -1,4 +1,4 @@
-"""Byte sizes as people write them, and the bounds of settings."""
+"""Sizes in bytes, in the form that people write, and the bounds of settings."""
 
 from __future__ import annotations
 

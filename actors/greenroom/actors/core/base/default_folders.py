@@ -1,4 +1,4 @@
-"""Default folders of this program's files, by the conventions of each system.
+"""The default folders of this program's files, by the conventions of each system.
 
 Linux has separate folders for data, configuration and state; macOS has one for all of them.
 """
@@ -23,8 +23,8 @@ def _folders() -> platformdirs.PlatformDirs:
 def default_data_folder() -> Path:
     """Return the folder of the user's store.
 
-    A store needs a folder of its own. Where a system has one folder for all files of a program, the store's
-    is below it, unless an older version left a store in that folder itself.
+    A store needs a folder of its own. If a system has one folder for all files of a program, the store's
+    folder is below it, unless an older version left a store in that folder itself.
     """
     folder = _folders().user_data_path
     is_shared = folder == _folders().user_config_path
@@ -32,7 +32,7 @@ def default_data_folder() -> Path:
 
 
 def default_models_folder() -> Path:
-    """Return the folder of installed models: the environment's, or one in the user's data folder."""
+    """Return the folder of installed models: from the environment, or in the user's data folder."""
     named = os.environ.get(MODELS_VARIABLE)
     return Path(named).expanduser() if named else _folders().user_data_path / MODELS_FOLDER
 
@@ -48,5 +48,5 @@ def default_config_file() -> Path:
 
 
 def default_state_folder(of: str) -> Path:
-    """Return the folder for the state of a part, such as ``hooks``, between runs."""
+    """Return the folder where a part, such as ``hooks``, keeps its state between runs."""
     return _folders().user_state_path / of

@@ -1,6 +1,6 @@
-"""Optional packages: what needs them, their versions, and the command that installs them.
+"""Optional packages: the parts that need them, their versions, and the command that installs them.
 
-A package of the default install is missing where there is no wheel of it.
+A package of the default install may be missing, too: where no wheel of it exists.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Part(NamedTuple):
 
     @property
     def lack(self) -> str:
-        """The missing packages and the command that installs them; empty without any."""
+        """The missing packages and the command that installs them; empty if none are missing."""
         missing = self.missing
         if not missing:
             return ""
@@ -48,7 +48,7 @@ def install_command(extra: str) -> str:
 
 @cache
 def missing_extras() -> tuple[str, ...]:
-    """Return the extras for users of which a package is not installed."""
+    """Return the extras for users that have a package which is not installed."""
     from importlib.metadata import PackageNotFoundError, requires  # noqa: PLC0415 - takes long to import
 
     try:

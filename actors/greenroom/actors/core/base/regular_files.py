@@ -1,4 +1,4 @@
-"""Open regular files safely while others change them: no device, no symbolic link."""
+"""Open regular files safely while other programs change them: no devices, no symbolic links."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 FOLDER_FLAGS: Final = (
     getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 )
-"""Folders on the way need not be readable where the system has `O_PATH`."""
+"""If the system has `O_PATH`, folders on the way need not be readable."""
 
 NOT_REGULAR: Final = "it is not a regular file"
 BELOW_A_LINK: Final = "a folder above it is a symbolic link"
@@ -26,7 +26,7 @@ class UnreadableFileError(Exception):
 def open_regular_file(path: str) -> io.FileIO:
     """Open a regular file from the root down, each folder relative to its parent.
 
-    So no folder on the way can be replaced by a link meanwhile.
+    So no folder on the way can be replaced by a link at the same time.
     """
     *folders, name = (part for part in path.split("/") if part)
     above = open_folder_path(folders)
@@ -53,7 +53,7 @@ def open_folder_path(folders: Sequence[str]) -> int:
 
 
 def open_folder(name: str, above: int, flags: int) -> int:
-    """Open a folder in an open one; return its descriptor."""
+    """Open a folder within an open folder; return its descriptor."""
     try:
         return os.open(name, flags, dir_fd=above)
     except OSError as error:

@@ -17,9 +17,9 @@ R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
 
 MOST_AT_ONCE: Final = 2
-"""Deriving a key from a passphrase by scrypt may take 256 MB."""
+"""The most computations at once: deriving a key from a passphrase by scrypt may take 256 MB."""
 READERS: Final = 4
-"""Files read at once; one may have 64 MB."""
+"""The most files read at once; each may have 64 MB."""
 
 _limiter: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("passports aside")
 _readers: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("files read")
@@ -38,7 +38,7 @@ async def read_in_thread(function: Callable[[*Ts], R], *arguments: *Ts) -> R:
 
 
 def get_or_make(variable: trio.lowlevel.RunVar[R], make: Callable[[], R]) -> R:
-    """Return a variable's value in this run of trio, made by its first user."""
+    """Return a variable's value in this run of trio; the first call makes it."""
     try:
         return variable.get()
     except LookupError:
@@ -48,13 +48,13 @@ def get_or_make(variable: trio.lowlevel.RunVar[R], make: Callable[[], R]) -> R:
 
 
 _TURN = 0.001
-"""Seconds for which the import has the interpreter mostly to itself."""
+"""For so many seconds, the import has the interpreter mostly to itself."""
 
 
 def import_in_thread(module: str) -> Slices[None]:
     """Import ``module`` in a thread and yield until it is done.
 
-    Numpy takes 0.1 s. A failing import fails again where its names are used.
+    Numpy takes 0.1 s. If the import fails, it fails again where its names are used.
     """
     thread = _importing(module)
     while thread.is_alive():

@@ -1,6 +1,6 @@
 """Comparison of texts in Unicode's composed and decomposed forms.
 
-Stored texts stay as they were given; only compared texts are composed (NFC).
+Stored texts stay unchanged; texts are composed (NFC) only to compare them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ONE_CHANGE: Final = 8
 For up to `_ONE_CHANGE`, only the mixes in which the form changes once are tried.
 """
 _JAMO: Final = ("\u1160", "\u11ff")
-"""Hangul vowels and finals, which are no marks but join the syllable before them."""
+"""Hangul vowels and finals: they are no marks, but join the syllable before them."""
 
 
 def compose(text: str) -> str:
@@ -68,7 +68,7 @@ def mixed_forms(text: str) -> tuple[str, ...]:
 
 
 def same_text(text: str, other: str) -> bool:
-    """Return whether two texts are equal apart from their forms."""
+    """Return whether two texts are equal, whatever their forms."""
     return text == other or (not (text.isascii() and other.isascii()) and compose(text) == compose(other))
 
 

@@ -10,7 +10,7 @@ from typing import Final
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 """The first bytes of a zstd frame; no zlib stream has them."""
 _WINDOW: Final = 23
-"""Log2 of the window size: decompressing takes at most 8 MB for it, whatever the frame requests."""
+"""Log2 of the window size: the window takes at most 8 MB in decompression, whatever the frame requests."""
 
 
 def load_zstd() -> ModuleType:
@@ -32,7 +32,7 @@ def decompress_bytes(packed: bytes, most: int = sys.maxsize - 1) -> bytes:
     """Decompress one frame of zstd or stream of zlib, and nothing else.
 
     Raises:
-        ValueError: it is damaged, or has more than ``most`` bytes.
+        ValueError: the data are damaged, or unpack to more than ``most`` bytes.
     """
     try:
         if packed.startswith(_ZSTD):

@@ -1,4 +1,4 @@
-"""The actor of a store's API keys; it handles changes, not the use of keys."""
+"""The actor of a store's API keys: it handles changes of keys, not their use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from greenroom.runtime import Actor, Address, Context, Message, Refusal, Replay,
 KIND: Final = "keys"
 KEYS_ADDRESS: Final = Address(KIND, "all")
 CHANGED: Final = "greenroom:keys"
-"""The topic of every change of keys; it is no resource."""
+"""The topic of every change of keys; this topic is no resource."""
 
 MOST_KEYS: Final = 10_000
 KEY_PREFIX: Final = b"k"
@@ -37,7 +37,7 @@ class KeepKey(Message[KeyRecord], frozen=True, kw_only=True):
 
 
 class ReplaceKey(Message[KeyRecord], frozen=True, kw_only=True):
-    """Store a key with the grant of another one, which ends ``overlap`` microseconds from now."""
+    """Store a key with the grant of another key; the other ends in ``overlap`` microseconds."""
 
     key_id: str
     digest: bytes
@@ -61,14 +61,14 @@ class KeyEnded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeysRead(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `ReadKeys`: all keys, oldest first, and the time by the actor's clock."""
+    """Answers `ReadKeys`: all keys, oldest first, and the current time of the actor's clock."""
 
     keys: list[KeyRecord]
     now: int
 
 
 class ReadKeys(Message[KeysRead], frozen=True, kw_only=True):
-    """Read all keys, ended ones too, oldest first."""
+    """Read all keys, including ended keys, oldest first."""
 
 
 class NoteKeyUses(Message[None], frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ class NoteKeyUses(Message[None], frozen=True, kw_only=True):
 
 
 class ChargeKey(Message[None], frozen=True, kw_only=True):
-    """Charge a key's quota for a request, unless that exceeds it."""
+    """Charge a key's quota for a request, unless the charge would exceed the quota."""
 
     key_id: str
     stored_bytes: int = 0
@@ -145,7 +145,7 @@ class KeysActor(Actor):
 
     @handles(ReplaceKey)
     def replace(self, request: ReplaceKey, context: Context) -> KeyRecord:
-        """Store a new key for an old one, which stays valid for an overlap."""
+        """Store a new key for an old one; the old key stays valid a while."""
         _check_admin(context)
         old = _find(context, request.replaces)
         status = old.status(context.now)
@@ -204,7 +204,7 @@ class KeysActor(Actor):
 
     @handles(EraseFrom)
     def erase(self, request: EraseFrom, context: Context) -> Slices[ErasedPart]:
-        """Revoke a person's keys; empty records stay: without any key a server is open."""
+        """Revoke a person's keys. Empty records stay, because without any key a server is open."""
         context.use_reserve()
         found = 0
         for key, record in list(context.scan(KeyRecord, prefix=KEY_PREFIX)):
@@ -240,13 +240,13 @@ class KeysActor(Actor):
         for _key, record in context.scan(KeyRecord, prefix=KEY_PREFIX):
             records.append(record)
             yield
-        if context.principal is not None:  # without one a process loads its cache
+        if context.principal is not None:  # without a principal, a process loads its cache
             audit_record.record_read(context, context.principal, "list_api_keys", None, keys=len(records))
         return KeysRead(keys=sorted(records, key=lambda record: record.created), now=context.now)
 
     @handles(ChargeKey)
     def charge(self, request: ChargeKey, context: Context) -> None:
-        """Charge a key's quota; other credentials have none."""
+        """Charge a key's quota; other credentials have no quota."""
         record = context.get(KEY_PREFIX + request.key_id.encode(), KeyRecord)
         if record is None:
             return
@@ -282,7 +282,7 @@ def _put(context: Context, record: KeyRecord) -> None:
 
 
 def _check_admin(context: Context) -> None:
-    """Check for the admin scope, as the transports do, too."""
+    """Check for the admin scope; the transports check for it, too."""
     if context.principal is None or not auth_scopes.allows(context.principal.scopes, auth_scopes.ADMIN):
         raise auth_errors.scope_missing("administering API keys", auth_scopes.ADMIN)
 
@@ -295,7 +295,7 @@ LOST: Final = KeyRecord(
     created_by=None,
     expires=0,
 )
-"""Stands for keys that were lost completely: without any key a server would be open."""
+"""Replaces keys that were lost completely: without any key a server would be open."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(KeyRecord).decode

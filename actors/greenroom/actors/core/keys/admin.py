@@ -1,7 +1,7 @@
 """Create, list, rotate and revoke API keys: the requests of tools and the command line.
 
-The process of the request makes the key and returns it once. Only its digest goes to the keys' actor, so the
-key is in no message, no stored reply and no log.
+The process that runs the request makes the key and returns it once. Only the key's digest goes to the keys'
+actor, so the key is in no message, no stored reply and no log.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ class ListApiKeys(Procedure[ApiKeyList], frozen=True, metaclass=CheckedWhenBuilt
     include_ended: Annotated[bool, Meta(description="those that ended, too")] = True
 
     async def run(self, client: Client) -> ApiKeyList:
-        """Return them, oldest first."""
+        """Return the keys, oldest first."""
         read = await client.ask(KEYS_ADDRESS, ReadKeys())
         views = [view_of(record, read.now) for record in read.keys]
         return ApiKeyList(keys=[view for view in views if self.include_ended or view.status == "active"])
@@ -261,7 +261,7 @@ class RevokeApiKey(Procedure[ApiKeyRevoked], frozen=True, metaclass=CheckedWhenB
     key_id: KeyId
 
     async def run(self, client: Client) -> ApiKeyRevoked:
-        """Revoke it."""
+        """Revoke the key."""
         record = await client.ask(KEYS_ADDRESS, RevokeKey(key_id=self.key_id))
         return ApiKeyRevoked(key=view_of(record, record.revoked or record.created))
 

@@ -1,14 +1,14 @@
 """The API keys cached in one process: authentication, and closing connections of ended keys.
 
-The cache is loaded when it is opened and after each change that the bus publishes. So the use of a key needs
-no actor, and a revocation reaches every process as fast as any other change.
+The cache is loaded when it is opened and after each change that the bus publishes. So using a key needs no
+actor, and a revocation reaches every process as fast as any other change.
 
 Invariants:
 
-- A key that has expired by the clock authenticates no client, whatever was loaded.
-- Each connection held by a key is ended once, when the cache first sees that the key is no longer valid.
-- Once the store has any key, even an ended one, every client needs a key: the end of the last key must not
-  open the server.
+- A key that has expired by the clock authenticates no client, whatever the cache contains.
+- Each connection that depends on a key is ended once, when the cache first sees that the key is invalid.
+- Once the store has any key, even an ended one, every client needs a key, because the end of the last key
+  must not open the server.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from greenroom.runtime import Clock, GreenroomError, RuntimeClient, RuntimeClose
 logger = logging.getLogger(__name__)
 
 USES_SECONDS: Final = 60.0
-"""Seconds between writes of last uses, and between looks at the clock at most."""
+"""The seconds between writes of last uses, and the most seconds between looks at the clock."""
 
 OPEN_SECONDS: Final = 3_600.0
-"""Seconds between writes of the use of a key by an open connection."""
+"""If an open connection uses a key, the use is written once in this many seconds."""
 
 RETRY_SECONDS: Final = 0.5
 _NOTHING: Final = bytes(32)
@@ -42,7 +42,7 @@ _NOT_VALID: Final = "the key is not valid on this server"
 
 
 class KeyRefusedError(Exception):
-    """A key is not valid. The sentence does not say which part is wrong."""
+    """A key is not valid. The sentence does not reveal which part is wrong."""
 
 
 class KeyEndedError(KeyRefusedError):
@@ -66,7 +66,7 @@ class KeyCache:
         return f"<KeyCache of {len(self._keys)} keys>"
 
     def now(self) -> int:
-        """Return the time by the clock that keys expire by."""
+        """Return the time of the clock that decides whether keys have expired."""
         return self._clock.now()
 
     @property
@@ -83,7 +83,7 @@ class KeyCache:
         """Return the record of a valid key that a client presents."""
         presented = parse_key(text)
         known = None if presented is None else self._keys.get(presented.key_id)
-        # An unknown key takes as long as a wrong one.
+        # To check an unknown key takes as long as to check a wrong one.
         right = matches_digest(
             presented or self._dummy, self._pepper, _NOTHING if known is None else known.digest
         )
@@ -105,10 +105,10 @@ class KeyCache:
     def hold(
         self, key_id: str | None, end: Callable[[str], None], *, until: int | None = None
     ) -> Iterator[None]:
-        """End a connection when its key ends, or without one when keys become required.
+        """End a connection when its key ends; without a key, when keys become required.
 
-        A connection by a token has no key, and ends within a minute of the time ``until`` (microseconds since
-        1970). ``end`` is called once, with the reason as a sentence; it must not wait.
+        A connection with a token has no key, and ends within a minute of ``until`` (microseconds since 1970).
+        ``end`` is called once, with the reason as a sentence; it must not wait.
         """
         hold = Hold(end, key_id, until)
         self._holds.add(hold)
@@ -146,7 +146,7 @@ class KeyCache:
     # -- keeping up ------------------------------------------------------------------------------
 
     async def load(self) -> None:
-        """Load the keys, and end connections whose key is no longer valid; raises as `RuntimeClient.ask`."""
+        """Load the keys; end connections whose key is invalid; raise the errors of `RuntimeClient.ask`."""
         read = await self._runtime.ask(KEYS_ADDRESS, ReadKeys())
         self._pepper = self._runtime.derive(PURPOSE)
         self._keys = {record.key_id: record for record in read.keys}
@@ -160,7 +160,7 @@ class KeyCache:
         """Process changes, expiry and uses until the runtime is closed."""
         with self._runtime.subscriber(0) as subscriber:
             subscriber.add(CHANGED)
-            fresh = False  # changes before the subscription were missed
+            fresh = False  # changes from before the subscription were missed
             while True:
                 try:
                     if not fresh:
@@ -184,7 +184,7 @@ class KeyCache:
         return min([USES_SECONDS, *(left / SECOND for left in due)])
 
     def write_uses(self, *, apart: float = 0.0) -> None:
-        """Store uses that are ``apart`` seconds later than the stored ones; never waits."""
+        """Store each use that is ``apart`` seconds later than the stored use; never wait."""
         now = self._clock.now()
         for hold in self._holds:
             key = self._keys.get(hold.key_id or "")
@@ -214,7 +214,7 @@ class Hold:
         self.until = until
 
     def end(self, sentence: str) -> None:
-        """End it; a second time does nothing."""
+        """End the connection; a second call does nothing."""
         end, self._end = self._end, None
         if end is not None:
             end(sentence)
@@ -224,7 +224,7 @@ class Hold:
 async def open_key_cache(
     runtime: RuntimeClient, *, required: bool = False, clock: Clock | None = None
 ) -> AsyncIterator[KeyCache]:
-    """Open the key cache of a store while the block runs; raises as `RuntimeClient.ask`.
+    """Open a store's key cache while the block runs; raise the errors of `RuntimeClient.ask`.
 
     With ``required`` every client needs a key even if the store has none.
     """

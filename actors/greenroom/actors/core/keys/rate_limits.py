@@ -1,7 +1,7 @@
 """Rate limits and count limits in memory, without a clock or I/O.
 
-A `TokenBucket` gets tokens at a steady rate. It is one number: the time at which it would be full again if
-nothing more were taken (GCRA). Buckets outlive connections, so reconnecting does not refill one.
+A `TokenBucket` gets tokens at a steady rate. It stores one number: the time at which it would be full again
+if nothing more were taken (GCRA). Buckets outlive connections, so a new connection does not refill a bucket.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections import OrderedDict
 from typing import Final
 
 REMEMBERED: Final = 16_384
-"""Buckets in one process; the least recently used one is dropped."""
+"""The most buckets in one process; beyond that, the least recently used one is dropped."""
 
 _MINUTE: Final = 60.0
 _MOMENT: Final = 1e-9
-"""Seconds of rounding error when times are added."""
+"""The rounding error, in seconds, when times are added."""
 
 
 class TokenBucket:
-    """A token bucket, by the generic cell rate algorithm (GCRA); its rate is a minute's."""
+    """A token bucket, by the generic cell rate algorithm (GCRA); its rate is per minute."""
 
     __slots__ = ("_full_at", "_interval", "_room")
 
@@ -52,7 +52,7 @@ class TokenBuckets:
         return len(self._by_name)
 
     def of(self, name: str, rate: float | None = None, burst: int | None = None) -> TokenBucket:
-        """Return a holder's bucket, a new one if its rate or burst changed."""
+        """Return a holder's bucket; a new bucket if the rate or burst has changed."""
         rate, burst = rate or self._rate, burst or self._burst
         kept = self._by_name.get(name)
         if kept is not None and kept[1:] == (rate, burst):
@@ -66,7 +66,7 @@ class TokenBuckets:
 
 
 class CountLimit:
-    """A counter with an upper limit; None for no limit."""
+    """A counter with an upper limit; None means no limit."""
 
     __slots__ = ("count", "limit")
 
@@ -75,7 +75,7 @@ class CountLimit:
         self.count = 0
 
     def add(self, count: int = 1) -> bool:
-        """Add to the count unless that exceeds the limit; return whether it was added."""
+        """Add to the count unless the sum exceeds the limit; return whether it was added."""
         if self.limit is not None and self.count + count > self.limit:
             return False
         self.count += count

@@ -1,7 +1,7 @@
 """The presence actor: the processes and connected clients of the folder, in memory only.
 
 Each process sends a heartbeat every `HEARTBEAT_SECONDS`. A killed process is forgotten after
-`EXPIRY_SECONDS`. After a takeover or passivation all others have sent another heartbeat by then.
+`EXPIRY_SECONDS`. After a takeover or passivation, all living processes have sent another heartbeat by then.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HEARTBEAT_SECONDS: Final = 5.0
 EXPIRY_SECONDS: Final = 3 * HEARTBEAT_SECONDS
 MOST_PROCESSES: Final = 200
 MOST_ENDED: Final = 1_000
-"""Browsers to log out whose processes have not sent a heartbeat since."""
+"""At most this many browsers wait to be logged out, until their processes send a heartbeat."""
 
 
 class PresenceActor(Actor):
@@ -39,7 +39,7 @@ class PresenceActor(Actor):
 
     @handles(TellPresence)
     def tell(self, message: TellPresence, context: Context) -> list[str]:
-        """Store a heartbeat; return the browsers that its process must log out."""
+        """Store a heartbeat; return the browsers that the sending process must log out."""
         process = message.process
         self._heartbeats.pop(process.id, None)
         self._heartbeats[process.id] = context.now, process

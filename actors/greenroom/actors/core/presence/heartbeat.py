@@ -25,7 +25,7 @@ from greenroom.runtime import GreenroomError, RuntimeClient
 from greenroom.runtime.base.system import program_version
 
 LEAVE_SECONDS: Final = 0.1
-"""Seconds for reporting the end of this process; otherwise its presence expires soon."""
+"""The time, in seconds, to report the end of this process; if that fails, its presence expires soon."""
 EMBEDDED: Final = "embedded"
 """The transport of a program that opens the folder itself."""
 logger = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ def is_owner(runtime: RuntimeClient) -> bool:
 
 
 async def send_program_heartbeats(runtime: RuntimeClient) -> None:
-    """Send heartbeats of the program that embeds a runtime until cancelled."""
+    """Until cancelled, send heartbeats for the program that embeds a runtime."""
     process, since = secrets.token_hex(8), datetime.now(UTC)
     name = Path(sys.argv[0]).name if sys.argv and sys.argv[0] not in {"", "-c", "-m"} else "python"
     program = ConnectedClient(name=name, tool=None, agent=None, transport=EMBEDDED, since=since)

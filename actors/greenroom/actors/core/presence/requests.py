@@ -28,7 +28,7 @@ class ConnectedClient(msgspec.Struct, frozen=True, kw_only=True):
         name: Its own name; null if it sent none.
         tool: The program that it seems to be.
         transport: Its transport; ``browser`` for a logged-in browser.
-        open_requests: Requests without a reply yet.
+        open_requests: The number of requests that have no reply yet.
         browser: The id by which a browser is logged out.
     """
 
@@ -73,8 +73,8 @@ class ProcessPresence(msgspec.Struct, frozen=True, kw_only=True):
     """A process of the folder.
 
     Attributes:
-        id: Random, for the life of the process.
-        clients_left_out: How many more there are.
+        id: A random id, constant while the process runs.
+        clients_left_out: How many more clients there are.
         connections: Open connections of each transport.
         hooks_waiting: Hook events in the spool; only from the owner.
         hooks_refused: Unreadable hook events; only from the owner.
@@ -109,11 +109,11 @@ class LeavePresence(Message[None], frozen=True, kw_only=True):
 
 
 class ReadPresence(Message[list[ProcessPresence]], frozen=True, kw_only=True):
-    """Read the processes of the last seconds, the owner first. Not a tool."""
+    """Read the processes with heartbeats in the last seconds, owner first. Not a tool."""
 
 
 class EndBrowserSession(Message[bool], frozen=True, kw_only=True):
-    """Have a browser logged out; the reply says whether it is known. Not a tool."""
+    """Log out a browser; the reply says whether it is known. Not a tool."""
 
     browser: str
 

@@ -18,7 +18,7 @@ K = TypeVar("K")
 def rates_of(traffic: Iterable[Traffic], now: int) -> Rates:
     """Return the rates and times of the requests of several processes.
 
-    Histograms with other bounds than the first are left out.
+    Histograms are left out if their bounds differ from the first one's.
     """
     all_of_them = list(traffic)
     bounds = all_of_them[0].bounds if all_of_them else ()
@@ -62,7 +62,7 @@ def rates_of(traffic: Iterable[Traffic], now: int) -> Rates:
 
 
 def quantile(bounds: Sequence[float], buckets: Sequence[int], share: float) -> float | None:
-    """Return a quantile of times in milliseconds, interpolated; None beyond the last bound."""
+    """Return an interpolated quantile of times, in milliseconds; None beyond the last bound."""
     wanted, seen, low = share * sum(buckets), 0, 0.0
     if not wanted:
         return None

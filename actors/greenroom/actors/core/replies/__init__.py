@@ -1,1 +1,1 @@
-"""Common parts of replies: pages, reasons for empty ones, damage, explanations."""
+"""Common parts of replies: pages, reasons for empty replies, damage, explanations."""

@@ -21,9 +21,9 @@ REMEDY: Final = (
 HIDDEN: Final = {"hidden": "yes"}
 """Marks the error of an entry that the caller may not see: no reply names it."""
 MOST_NAMED: Final = 20
-"""Entries that one reply names."""
+"""The most entries that one reply names."""
 _NAMES: Final = ("key", "memory_id", "message_id", "session_id", "document", "name")
-"""Fields by which a sentence names an entry; the first known one counts."""
+"""Fields by which a sentence may name an entry; the first known field is used."""
 
 
 class Notes(Protocol):
@@ -32,7 +32,7 @@ class Notes(Protocol):
     damage: Sequence[RecordDamagedError]
 
     def note_damage(self, error: RecordDamagedError) -> None:
-        """Add one."""
+        """Add a damaged record."""
 
 
 class Damaged(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -56,7 +56,7 @@ def damaged_entry(error: RecordDamagedError, what: str, **entry: str | None) -> 
 
 
 def missing_record(what: str, where: bytes = b"") -> RecordDamagedError:
-    """Return the error of a missing record that others refer to."""
+    """Return the error of a missing record to which other records refer."""
     return RecordDamagedError(where, f"a record of {what} is missing; {REMEDY}")
 
 
@@ -66,7 +66,7 @@ def describe_damage(errors: Sequence[RecordDamagedError]) -> Damaged:
 
 
 def merge_damage(found: Iterable[Damaged | msgspec.UnsetType]) -> Damaged | msgspec.UnsetType:
-    """Merge the damage of several replies into one; unset without any."""
+    """Merge the damage of several replies into one; unset if there is no damage."""
     several = [each for each in found if isinstance(each, Damaged)]
     if not several:
         return msgspec.UNSET
@@ -87,7 +87,7 @@ def _of(count: int, entries: Iterable[dict[str, str]]) -> Damaged:
 
 
 def with_damage(reply: R, context: Notes) -> R:
-    """Return a reply that names the skipped entries, or raise the first."""
+    """Return a reply that names the skipped entries, or raise the first error."""
     changed: Any = reply
     if not hasattr(changed, "damaged"):
         raise context.damage[0]
@@ -104,7 +104,7 @@ def with_damage(reply: R, context: Notes) -> R:
 
 
 def add_damage(context: Notes, cut: str) -> str:
-    """Return the sentence of a cut reply with the skipped entries, and clear these."""
+    """Return a cut reply's sentence with the skipped entries added; clear these from ``context``."""
     if not context.damage:
         return cut
     damage = describe_damage(context.damage)
@@ -115,9 +115,9 @@ def add_damage(context: Notes, cut: str) -> str:
 def filter_damage(
     context: Context, prefix: bytes, on_damage: Callable[[RecordDamagedError], object] | None = None
 ) -> Callable[[RecordDamagedError], None]:
-    """Return a handler of damaged records that ignores those outside of a prefix.
+    """Return a handler of damaged records that ignores records outside of a prefix.
 
-    It passes the others on to ``on_damage``, or raises them.
+    It passes the other records on to ``on_damage``, or raises their errors.
     """
 
     def met(error: RecordDamagedError) -> None:
@@ -151,7 +151,7 @@ def note_damage(context: Notes, error: RecordDamagedError) -> None:
     """Name a damaged entry in the reply, unless the caller may not see it.
 
     Raises:
-        RecordDamagedError: no entry is known to be lost: the record may be rebuilt from others.
+        RecordDamagedError: no entry is known to be lost: other records may restore this one.
     """
     if not error.entry:
         raise error

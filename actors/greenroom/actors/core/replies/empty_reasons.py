@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 from greenroom.actors.core.auth.scopes import tools_of
 
 _LONGEST: Final = 200
-"""Characters of a quoted value at most."""
+"""The most characters of a quoted value."""
 _NEAR: Final = 0.6
 
 
@@ -25,7 +25,7 @@ class EmptyBecause(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str | UnsetType = UNSET
 
     def with_parameter(self, today: str, older: str) -> EmptyBecause:
-        """Return the same with the older name of a parameter."""
+        """Return the same reason with the older name of a parameter."""
         named = re.compile(rf"\b(fits|and|change|or) {re.escape(today)}\b")
         texts = {
             "sentence": named.sub(rf"\1 {older}", self.sentence),
@@ -117,13 +117,13 @@ _MAKERS: Final[dict[str, Reason]] = {
     "collections of documents": Reason("", "ingest_documents makes one", "ingest_documents"),
     "steps": Reason("", "record_workflow_step records one", "record_workflow_step"),
 }
-"""The remedy where nothing of a kind is stored yet."""
+"""The remedy if nothing of a kind is stored yet."""
 
 
 def explain_empty(scopes: Iterable[str], code: str, **facts: object) -> EmptyBecause:
     """Return the reason for an empty reply by its code, one of `REASONS`.
 
-    Its remedy names only tools that the caller's scopes open.
+    The remedy names only tools that the caller's scopes open.
     """
     reason = REASONS[code]
     advice = _MAKERS.get(str(facts.get("what")), reason) if code == "nothing_stored" else reason
@@ -138,7 +138,7 @@ def explain_empty(scopes: Iterable[str], code: str, **facts: object) -> EmptyBec
 def explain_no_match(
     scopes: Iterable[str], what: str, filters: Mapping[str, object], known: Callable[[str], Collection[str]]
 ) -> EmptyBecause:
-    """Return the reason that filters match none of the visible values, the ``known``."""
+    """Return the reason that filters match none of the visible values; ``known`` lists these."""
     near = next(filter(None, (suggest_spelling(value, known(name)) for name, value in filters.items())), "")
     quoted = " and ".join(_quoted(name, value) for name, value in filters.items())
     names = " or ".join(filters)
@@ -159,6 +159,6 @@ def suggest_spelling(wanted: object, known: Collection[str]) -> str:
 
 
 def _quoted(name: str, value: object) -> str:
-    """Return a filter for a sentence, with its value if that is short."""
+    """Return a filter for a sentence, with its value if the value is short."""
     text = repr(value) if isinstance(value, str) else msgspec.json.encode(value).decode()
     return f"{name} {text}" if len(text) <= _LONGEST else name

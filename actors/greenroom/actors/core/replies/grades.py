@@ -1,4 +1,4 @@
-"""Grades of search results by measured relevance, and the thresholds of a caller."""
+"""Grades of search results by measured relevance, and a caller's thresholds."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Final, Literal, NamedTuple
 
 Grade = Literal["high", "medium", "low"]
 GRADES: Final[Mapping[Grade, float]] = {"high": 0.5, "medium": 0.1, "low": 0.0}
-"""The least relevance of each grade. A hit of grade high is right at least half the time."""
+"""The least relevance of each grade. At least half of the hits of grade high are right."""
 WEAK: Final = 0.25
-"""Below this measured chance of a right answer, a list of memories is weak."""
+"""A list of memories is weak if its measured chance of a right answer is below this."""
 GOOD: Final = 0.7
-"""A list of passages without a better score is weak: 95 % of right answers with half of the query's words
+"""A list of passages is weak if no score exceeds this. Of right answers with half of the query's words, 95 %
 exceed it."""
 
 
@@ -31,7 +31,7 @@ def grade_of(relevance: float) -> Grade:
 
 
 def least_of(score: float | Grade | None, relevance: float | Grade | None) -> Least:
-    """Return both thresholds as numbers; a word means a grade of relevance in either argument."""
+    """Return both thresholds as numbers; a word in either argument means a grade of relevance."""
     grades = [GRADES[each] for each in (score, relevance) if isinstance(each, str)]
     return Least(
         0.0 if score is None or isinstance(score, str) else score,

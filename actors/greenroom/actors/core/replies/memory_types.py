@@ -19,13 +19,13 @@ AKind = Annotated[MemoryKind, Meta(description="fact, event or how-to")]
 AScope = Annotated[Scope, Meta(description="who may see it")]
 AMode = Annotated[SearchMode, Meta(description="meaning, exact words, or also quality")]
 ATagMatch = Annotated[TagMatch, Meta(description="any or all of tags")]
-"""The same as parameters, with descriptions."""
+"""These types as parameters, with descriptions."""
 
 MAX_TAG = 200
 MAX_POSITION = (1 << 53) - 1
 MAX_CONTENT_BYTES = 1_048_576
 MAX_IMPORTED_BYTES = 16 * 1_048_576
-"""Bytes of UTF-8 of an imported content or value at most; by a tool it is 1 MB."""
+"""The most bytes of UTF-8 of an imported content or value; a tool accepts 1 MB."""
 DEFAULT_IMPORTANCE = 0.5
 
 _SEGMENT = "[A-Za-z0-9_.@+~-]{1,100}"
@@ -84,7 +84,7 @@ AnImportSource = Annotated[ImportSource, Meta(extra_json_schema=UNLISTED)]
 
 
 def import_source(created_by: str | None) -> ImportSource | UnsetType:
-    """Return the claim of an import; unset without another author."""
+    """Return the author claim of an import; unset if there is no other author."""
     return UNSET if created_by is None else ImportSource(created_by=created_by)
 
 
@@ -106,7 +106,7 @@ def author_text(
 def by_author(
     author: str | None, imported: ImportSource | UnsetType, changed_by: str | UnsetType = UNSET
 ) -> str:
-    """Return an author as the end of a phrase; empty without one."""
+    """Return an author as the end of a phrase; empty if there is no author."""
     text = author_text(author, imported, changed_by)
     if isinstance(imported, UnsetType):
         return f" by {text}" if text else ""
@@ -128,7 +128,7 @@ KeyPrefix = Prefix
 SearchWords = Annotated[str, Meta(min_length=1, max_length=10_000, description="what you want to know")]
 
 MAX_DIMENSIONS = 16_384
-"""Four times the dimensions of large models; all vectors of a root are in memory."""
+"""Four times the dimensions of large models; not more, because all vectors of a root are in memory."""
 Embedding = Annotated[
     list[float],
     Meta(max_length=MAX_DIMENSIONS, description="for query, a vector"),
@@ -136,7 +136,7 @@ Embedding = Annotated[
 EmbeddingSpace = Annotated[str, Meta(min_length=1, max_length=1_000, description="of that vector")]
 
 MAX_CHANGES = 1_000
-"""Changes of memories in one commit: it limits how long other writes wait for it."""
+"""The most changes of memories in one commit; this limits how long other writes wait for the commit."""
 _MAX_SECONDS = 100 * 366 * 86_400
 ExpiresIn = Annotated[float, Meta(gt=0, le=_MAX_SECONDS, description="seconds")]
 Expiry = Annotated[str, Meta(description="date or time")]
@@ -146,7 +146,7 @@ Purge = Annotated[
     Meta(description="for good, history too; by key, also what was forgotten before"),
 ]
 StoreMetadata = Annotated[GivenObject, Meta(description="any more of yours, or that as JSON text")]
-"""A JSON object: `KNOWN` members have the meaning of arguments, others are stored unchanged."""
+"""A JSON object: members in `KNOWN` have the meaning of arguments; others are stored unchanged."""
 KNOWN = ("tags", "importance", "expiry", "scope")
 
 
@@ -178,7 +178,7 @@ class TimeSpan(msgspec.Struct, frozen=True):
     Attributes:
         after: Its start; None: unbounded.
         before: Its end, not included; None: unbounded.
-        fading: The distance outside at which relevance has mostly faded, in microseconds.
+        fading: The distance from the span at which relevance has mostly faded, in microseconds.
     """
 
     after: int | None

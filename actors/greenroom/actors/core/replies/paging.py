@@ -2,10 +2,10 @@
 
 Each model counts tokens differently, and no tokenizer is available. Here a token is four bytes of UTF-8:
 English prose has about 4.2 bytes a token in today's models, JSON about 3. A Greek or Cyrillic letter has two
-bytes, a Chinese character three, which overestimates the tokens.
+bytes and a Chinese character three, so their tokens are overestimated.
 
-A cursor carries check bytes over itself and its request, so a damaged one, or one from another listing, is
-refused. It is no secret and grants nothing: the policy applies to every page.
+A cursor contains check bytes over itself and its request, so a damaged cursor, or a cursor of another
+listing, is refused. It is no secret and grants nothing: the policy applies to every page.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_CHARS = 200
 
 
 class OverBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An item larger than the whole budget: its tokens and its names."""
+    """An item that is larger than the whole budget: its tokens and its names."""
 
     tokens: int
     message_id: int | None = None
@@ -43,7 +43,7 @@ class OverBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class BudgetedList(msgspec.Struct, Generic[T], frozen=True):
     """The part of a list that fits into a token budget, if there is one.
 
-    The next page begins after ``passed`` items. Those that exceed the budget alone are named.
+    The next page begins after ``passed`` items. Items that alone exceed the budget are named.
     """
 
     kept: list[T]
@@ -54,7 +54,7 @@ class BudgetedList(msgspec.Struct, Generic[T], frozen=True):
 
 
 def estimate_tokens(text: str | bytes) -> int:
-    """Estimate the tokens of a text: its bytes of UTF-8 by four, rounded up."""
+    """Estimate the tokens of a text: its bytes of UTF-8 divided by four, rounded up."""
     size = (
         len(text) if isinstance(text, bytes) or text.isascii() else len(text.encode(errors="surrogatepass"))
     )
@@ -76,8 +76,8 @@ def fit_to_budget(
 ) -> BudgetedList[T]:
     """Keep items in order until the budget is spent; None means no limit.
 
-    An item that exceeds the budget alone is named, by the members of `OverBudget` that ``name`` returns, and
-    skipped, so that it does not hide the others.
+    An item that alone exceeds the budget is skipped, so that it does not hide the others. It is named by the
+    members of `OverBudget` that ``name`` returns.
     """
     if max_tokens is None:
         return BudgetedList(list(things), len(things))
@@ -98,7 +98,7 @@ def fit_to_budget(
 
 
 def take_fitting(things: Sequence[T], max_tokens: int) -> tuple[list[T], int]:
-    """Return those items that still fit into a budget, tried in order, and their tokens."""
+    """Return the items that fit into a budget, tried in order, and their tokens."""
     kept, spent = [], 0
     for thing in things:
         cost = tokens_of(thing)
@@ -126,7 +126,7 @@ def decode(cursor: str, binding: str, size: int | None = None) -> bytes:
     except (ValueError, binascii.Error):
         raise _invalid() from None
     position, check = sealed[:-CHECK_BYTES], sealed[-CHECK_BYTES:]
-    # Encoding it again finds changed spare bits in the last character.
+    # The cursor is encoded again to find changed spare bits in the last character.
     if check != _check(position, binding) or encode(position, binding) != cursor:
         raise _invalid()
     if size is not None and len(position) != size:  # any client can compute check bytes
@@ -135,7 +135,7 @@ def decode(cursor: str, binding: str, size: int | None = None) -> bytes:
 
 
 def decode_number(cursor: str, binding: str) -> int:
-    """Decode a cursor of a listing with numbers above 0 of eight bytes as positions."""
+    """Decode a cursor of a listing whose positions are numbers above 0, of eight bytes."""
     number = int.from_bytes(decode(cursor, binding, 8))
     if not number:
         raise _invalid()

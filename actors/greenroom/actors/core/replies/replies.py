@@ -1,7 +1,7 @@
-"""Replies of the tools. Field names are the wire's; times are aware and UTC.
+"""Replies of the tools. Fields are named as on the wire; times are aware UTC.
 
 With ``max_tokens``, ``left_out`` counts the items within ``limit`` that are not in the reply, and
-``over_budget`` names those that exceed the budget alone. The next page begins after these.
+``over_budget`` names the items that alone exceed the budget. The next page begins after these.
 """
 
 from datetime import datetime
@@ -26,7 +26,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """The base of every successful reply.
 
     Attributes:
-        damaged: Entries missing because they are damaged on disk; unset without any.
+        damaged: Entries that are missing because they are damaged on disk; unset if there are none.
     """
 
     success: bool = True
@@ -37,7 +37,7 @@ class ListReply(Reply, frozen=True, kw_only=True):
     """The base of the replies of searches and listings.
 
     Attributes:
-        lists: The members with the results; the reply is empty if all of them are.
+        lists: The members with the results; the reply is empty if all these members are empty.
         empty_because: The reason for an empty reply.
     """
 
@@ -47,7 +47,7 @@ class ListReply(Reply, frozen=True, kw_only=True):
 
     @property
     def lacks_reason(self) -> bool:
-        """Whether it is empty without a reason."""
+        """Whether the reply is empty and gives no reason."""
         for name in self.lists:  # runs for every reply, and `any` takes three times as long
             if getattr(self, name):
                 return False
@@ -171,9 +171,9 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Continued = Annotated[str | UnsetType, Meta(extra_json_schema=UNLISTED)]
-"""The ended session that a session continues; few do."""
+"""The ended session that a session continues; few sessions continue one."""
 UnlistedCall = Annotated[ToolCall | UnsetType, Meta(extra_json_schema=UNLISTED)]
-"""The call that continues reading, if any."""
+"""The call that continues reading, if there is one."""
 
 
 class MessagePage(ListReply, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
-"""Replies that explain searches to people, and how every search's explanation is made.
+"""Replies that explain searches to people, and the functions that make these explanations.
 
-The search itself reports the signals, on request, so what is explained is what was ranked.
+On request, the search itself reports the signals, so the explanation is about the actual ranking.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 from greenroom.actors.core.replies.replies import Reply
 
 NOTHING: Final = "it has nothing of the query"
-"""Why a result is missing that passes every filter, if it has no rank at all."""
+"""The reason why a result has no rank at all, though it passes every filter."""
 
 
 class SignalPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +31,7 @@ class SignalPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def signal_parts(parts: Mapping[str, float], weights: Mapping[str, float]) -> list[SignalPart]:
-    """Return the parts of a strength with their shares, the strongest first."""
+    """Return the parts of a result's strength with their shares, strongest first."""
     strength = sum(parts.values())
     found = [
         SignalPart(

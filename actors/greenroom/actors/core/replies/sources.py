@@ -1,4 +1,4 @@
-"""Sources of a reply, collected while an operation runs, with hits and misses of caches."""
+"""The sources of a reply, collected while an operation runs, and cache hits and misses."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Literal
 import msgspec
 
 CacheLevel = Literal["client", "memory"]
-"""Caches: what this client has read already, and replies in memory."""
+"""The caches: ``client``, what this client has read already; ``memory``, replies in memory."""
 
 
 class Sources(msgspec.Struct):
     """The sources of one reply, best first, with their sizes in bytes.
 
-    ``again`` counts bytes that would have been read again; ``caches`` has lookups, and whether they hit.
+    ``again`` counts bytes that would have been read again; ``caches`` lists lookups, and whether they hit.
     """
 
     wholes: list[tuple[str, int]] = msgspec.field(default_factory=list)

@@ -1,4 +1,4 @@
-"""URIs of resources, most of which are also topics of changes, and other topics."""
+"""URIs of resources (most are also topics of changes), and other topics."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CORPUS = re.compile(f"greenroom://corpus/({_FULL_NAME})")
 WORKSPACE = re.compile(f"greenroom://workspace/({_FULL_NAME})")
 DOCUMENT = re.compile(f"greenroom://document/({_FULL_NAME})/(.+)")
 _ANY_NAME = r"([^/?#\s]{1,1536})"
-"""Room for 128 escaped characters."""
+"""This has room for 128 escaped characters."""
 WORKFLOW = re.compile(rf"(?:{OWN})://workflows/((?:([A-Za-z0-9_.@+~-]{{1,90}})\.)?([0-9a-f]{{16}}))")
 PREFERENCES = re.compile(f"(?:{OWN})://user/(?:{_ANY_NAME}/)?preferences")
 PROJECT = re.compile(f"(?:{OWN})://project/{_ANY_NAME}")
@@ -119,7 +119,7 @@ def corpus_of_uri(uri: str) -> tuple[str, str | None] | None:
 
 
 def cursor_of(uri: str) -> str | None:
-    """Return the cursor in the URI of an agent's memory; None without one."""
+    """Return the cursor in the URI of an agent's memory, or None."""
     named = MEMORY.fullmatch(uri)
     return None if named is None else named[2]
 
@@ -133,7 +133,7 @@ def preferences_topic(owner: str) -> str:
 
 
 def project_topic(project: str, scope: str) -> str:
-    """Return the topic of a project's part that needs a scope; ``project`` is a segment."""
+    """Return the topic of a project's part that needs ``scope``; ``project`` is a segment."""
     return f"project/{project}/{scope}"
 
 

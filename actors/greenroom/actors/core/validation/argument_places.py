@@ -1,8 +1,8 @@
 """Find the argument that a decoder refused: its name, its type and its JSON.
 
-msgspec gives the place as a path such as ``$.filters.tags[0]``. A member of an object with free names is
-``[...]`` in it, so each member is decoded to find the wrong one. Values stay the received bytes: a number may
-be too large to be encoded.
+msgspec gives the place as a path such as ``$.filters.tags[0]``. In this path, ``[...]`` stands for a member
+of an object with free names, so each member is decoded to find the wrong one. Values stay as received bytes,
+because a number may be too large to be encoded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 class ArgumentPlace(NamedTuple):
     """A place in the arguments of a request: its path, its type, and its JSON.
 
-    ``is_key`` says that a name in the object there is wrong.
+    ``is_key`` means that a name in the object at this place is wrong.
     """
 
     steps: tuple[str | int, ...]
@@ -45,7 +45,7 @@ class ArgumentPlace(NamedTuple):
 
 
 def find_place(problem: str, request_type: Any, raw: bytes) -> ArgumentPlace:
-    """Return the place of an error of msgspec, or the nearest above it."""
+    """Return the place of an error of msgspec, or the nearest known place above it."""
     place = ArgumentPlace((), request_type, raw)
     path = _PATH.search(problem)
     if path is None:
@@ -75,7 +75,7 @@ def elements_of(value: bytes) -> list[msgspec.Raw]:
 
 
 def replace_value(raw: bytes, steps: Sequence[str | int], value: bytes | None) -> bytes:
-    """Return JSON with another value at a place, or without that member."""
+    """Return JSON with another value at a place; if ``value`` is None, without that member."""
     if not steps:
         return raw if value is None else value
     step, *below = steps

@@ -13,11 +13,11 @@ from greenroom.actors.core.validation.strict_json import are_plain
 class CheckedWhenBuilt(msgspec.StructMeta):
     """Validates requests that are built in Python.
 
-    Decoders and `msgspec.structs.replace` do not pass here, so nothing from the wire is checked twice.
-    The refusal is that of `parse.check_request`: it names the field, the limit and the value.
+    Decoders and `msgspec.structs.replace` do not call this, so nothing from the wire is checked twice.
+    `parse.check_request` makes the refusal: it names the field, the limit and the value.
     """
 
-    if not TYPE_CHECKING:  # a type checker would take its parameters for those of every request
+    if not TYPE_CHECKING:  # type checkers would give its parameters to every request
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
             """Build a request, or refuse a value that breaks a rule of its field."""
@@ -34,5 +34,5 @@ def _fits(built: Any) -> bool:
     try:
         msgspec.convert(given, type(built))
     except msgspec.ValidationError:
-        return False  # or JSON has another form of it, such as a time as text
+        return False  # or JSON has another form for it, such as text for a time
     return True

@@ -1,7 +1,7 @@
-"""Coercion of arguments: JSON in strings, whole floats, null for absent, other names of paths.
+"""Coerce arguments: JSON in strings, whole floats, null for absent, other names of paths.
 
-It runs only if a request does not validate, so valid requests cost nothing more. JSON from a string obeys the
-rules of all JSON.
+This runs only if a request is not valid, so valid requests cost nothing more. JSON from a string must obey
+the same rules as other JSON.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ GUARDED: Final[Mapping[str, frozenset[str]]] = {
     "StoreMemory": frozenset({"namespace"}),
     "UpdateMemory": frozenset({"namespace"}),
 }
-"""Arguments, by request or for all, for which null or an empty string does not mean "absent".
+"""Arguments, by request or for all requests, in which null or an empty string does not mean "absent".
 
-Without it a request might expose, delete or overwrite more than its sender meant.
+Without such an argument a request might expose, delete or overwrite more than its sender meant.
 """
 
 
 def is_guarded(request: str, names: AbstractSet[object]) -> bool:
-    """Return whether an argument of a request is guarded, by its name and its parent's."""
+    """Return whether an argument of a request is guarded, by its or its parent's name."""
     own = GUARDED.get(request, frozenset())
     return own is EVERYTHING or not names.isdisjoint(GUARDED["*"] | own)
 
@@ -74,9 +74,9 @@ coerced_arguments: Counter[str] = Counter()
 
 
 CHOOSE_BY_TAGS: Final = frozenset({"ExportMemories", "ForgetMemory"})
-"""Requests that delete or export by tags: these must be an array, or its JSON as a string."""
+"""Requests that delete or export by tags: the tags must be an array, or a string with its JSON."""
 MOST_CHANGES: Final = 100
-"""Coerced arguments of one request at most."""
+"""The most coerced arguments of one request."""
 _PATH_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "path": ("file_path",),
     "file_path": ("path",),
@@ -131,7 +131,7 @@ def _change(place: ArgumentPlace, request_type: type[Any]) -> _Change | None:
 
 
 def _json_in(text: bytes) -> bytes | None:
-    """Return the JSON in a JSON string; None without storable JSON."""
+    """Return the JSON in a JSON string; None if it contains no storable JSON."""
     try:
         held = msgspec.json.decode(text, type=str).strip().encode()
         check_json(held)
@@ -147,7 +147,7 @@ def _fits(base: Any, value: bytes) -> bool:
 
 
 def _tags_in(place: ArgumentPlace, request_type: type[Any]) -> _Change | None:
-    """Return the tags of a string such as "a,b", unless they delete or export."""
+    """Return the tags in a string such as "a,b", unless they choose what to delete or export."""
     if place.steps[-1] != "tags" or request_type.__name__ in CHOOSE_BY_TAGS:
         return None
     text = msgspec.json.decode(place.value, type=str).strip()

@@ -41,7 +41,7 @@ _UNKNOWN = "Object contains unknown field"
 
 
 class UnfitError(msgspec.ValidationError):
-    """Coerced JSON, ``raw``, is still no valid request."""
+    """The coerced JSON, ``raw``, is still not a valid request."""
 
     def __init__(self, problem: str, raw: bytes) -> None:
         super().__init__(problem)
@@ -116,7 +116,7 @@ def check_request(request: Q) -> Q:
             raise _of_field(name, refusal) from None
     try:
         raw = msgspec.json.encode(request)
-    except ValueError as error:  # an integer of more digits than Python writes
+    except ValueError as error:  # an integer with more digits than Python writes
         raise not_serializable(f"this is no value for JSON: {error}") from None
     return parse_request(type(request), raw)
 
@@ -134,7 +134,7 @@ def _with_name(refusal: Refusal, raw: bytes) -> Refusal:
     """Add the name of the argument to a refusal of JSON, if there is one."""
     for name, value in _loose_members(raw).items():
         try:
-            check_json(b'{"":%b}' % value)  # the same depth as among other arguments
+            check_json(b'{"":%b}' % value)  # the value is as deep as within the arguments
         except Refusal as found:
             field = mask_keys(name.encode(errors="backslashreplace").decode())[:_LONGEST_NAME]
             return _of_field(field, found)
@@ -147,11 +147,11 @@ def _of_field(field: str, refusal: Refusal) -> Refusal:
 
 
 def _loose_members(raw: bytes) -> dict[str, bytes]:
-    """Return the members of arguments that contain JSON that cannot be stored."""
+    """Return the members of arguments whose JSON cannot be stored."""
     if members := members_of(raw):
         return {name: bytes(value) for name, value in members.items()}
     try:
-        parsed = json.loads(raw)  # only this reads lone surrogates
+        parsed = json.loads(raw)  # only the standard library reads lone surrogates
     except (ValueError, RecursionError):
         return {}
     if not isinstance(parsed, dict):
@@ -197,7 +197,7 @@ def _object_in(name: str, text: bytes) -> bytes:
 def _plan(
     request_type: type[Any],
 ) -> tuple[msgspec.json.Decoder[Any], tuple[tuple[str, bool], ...], tuple[TimeSpan, ...]]:
-    """Return a type's decoder, its raw fields with whether they are objects, and its spans."""
+    """Return a type's decoder, its raw fields (whether each is an object), and its spans."""
     hints = get_type_hints(request_type, include_extras=True)
     raw_fields = []
     for field in msgspec.structs.fields(request_type):
@@ -208,7 +208,7 @@ def _plan(
 
 
 def _worded(problem: str, request_type: type[Any], raw: bytes, within: str = "") -> Refusal:
-    """Return msgspec's error as a refusal: the field, what it takes, and the value."""
+    """Return msgspec's error as a refusal with the field, what it takes, and the value."""
     place = find_place(problem, request_type, raw)
     field = ".".join(filter(None, (within, place.field)))
     if named := _MISSING.match(problem):

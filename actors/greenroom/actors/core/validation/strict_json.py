@@ -1,9 +1,9 @@
 """Strict JSON: accepted values can be stored byte for byte and returned to any client.
 
-msgspec checks types and limits and keeps values as the received bytes, but accepts some doubtful JSON. So the
-text is decoded once more. msgspec does this fast and finds everything but depth and duplicate keys;
-duplicates show because fewer quotes are written again. Suspicious JSON goes to the standard library's
-scanner, which decides and gives the reason. Nothing is repaired.
+msgspec checks types and limits and keeps values as received bytes, but accepts some doubtful JSON. So the
+text is decoded once more. msgspec does this fast and finds all faults except depth and duplicate keys.
+Duplicates show because encoding the result writes fewer quotes. Suspicious JSON goes to the standard
+library's scanner, which decides and gives the reason. Nothing is repaired.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ import msgspec
 from greenroom.actors.core.auth.errors import not_serializable
 
 MAX_DEPTH = 100
-"""Levels of arrays and objects in one value at most."""
+"""The most levels of arrays and objects in one value."""
 
 DOUBLE_DIGITS = 308
-"""Digits of an integer that is surely within the range of a double."""
+"""An integer with at most this many digits is surely within the range of a double."""
 
 SHORT_BYTES = min(2 * MAX_DEPTH, DOUBLE_DIGITS)
-"""In at most so many bytes nothing nests too deep and no number is too long."""
+"""JSON of at most this many bytes cannot nest too deep, and cannot contain a number that is too long."""
 
 CANONICAL_BYTES = 16_384
-"""Up to this size equal JSON may differ in spelling."""
+"""Up to this size, JSON is normalized, so that equal JSON may differ in spelling."""
 
 YAML_VALUE_ERRORS = (LookupError, AttributeError)
-"""Raised by a YAML reader besides its own errors: a value does not fit its tag, as in ``!!int ''``."""
+"""A YAML reader raises these besides its own errors if a value does not fit its tag, as in ``!!int ''``."""
 
 _PLAIN = frozenset({int, bool, NoneType, msgspec.UnsetType})
 _DIGITS_ALIKE = bytes.maketrans(b"123456789", b"0" * 9)
@@ -43,7 +43,7 @@ _MAYBE_LONE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def check_json(raw: bytes) -> Any:
-    """Parse strictly valid JSON; numbers may become others.
+    """Parse strictly valid JSON; the values of numbers may change.
 
     Raises:
         Refusal: ``SERIALIZATION_ERROR``: not JSON, not UTF-8, or not representable everywhere.
@@ -51,7 +51,7 @@ def check_json(raw: bytes) -> Any:
     try:
         value = msgspec.json.decode(raw)
         written = msgspec.json.encode(value)
-    except (ValueError, OverflowError, RecursionError):  # integers beyond 64 bits, which are valid
+    except (ValueError, OverflowError, RecursionError):  # integers beyond 64 bits raise this, but are valid
         return _read_closely(raw)
     if b"\\" in raw:
         if _quotes(written) != _quotes(raw):
@@ -67,7 +67,7 @@ def check_json(raw: bytes) -> Any:
 
 
 def json_fault(error: ValueError, line: int | None = None) -> str:
-    """Return the fault in invalid JSON, and its place; in a named line the column."""
+    """Return the fault in invalid JSON, and its place; for a given ``line``, the column."""
     if not isinstance(error, json.JSONDecodeError):
         return str(error)
     fault = error.msg.removesuffix(" at").removesuffix(" starting")
@@ -91,7 +91,7 @@ def check_value(value: Any) -> None:
 
 
 def are_plain(values: Iterable[Any]) -> bool:
-    """Return quickly whether Python values are plain JSON; False may mean "check closely"."""
+    """Return quickly whether Python values are plain JSON; False may mean only "check closely"."""
     for value in values:
         kind = type(value)
         if not (
@@ -105,7 +105,7 @@ def are_plain(values: Iterable[Any]) -> bool:
 
 
 def _checked_raw(value: Any) -> None:
-    """Check raw JSON within a Python value; its value does not matter here."""
+    """Check raw JSON within a Python value; the parsed value is not needed."""
     if not isinstance(value, msgspec.Raw):
         raise TypeError(f"it holds an object of type {type(value).__name__}")
     check_json(bytes(value))
@@ -114,7 +114,7 @@ def _checked_raw(value: Any) -> None:
 def canonicalize(raw: bytes) -> bytes:
     """Normalize JSON for comparison: blanks and the order of keys.
 
-    Large JSON is returned unchanged, since it would block the event loop. Numbers keep their spelling.
+    Large JSON is returned unchanged, because it would block the event loop. Numbers keep their spelling.
     """
     if len(raw) > CANONICAL_BYTES:
         return raw
@@ -209,7 +209,7 @@ def _finite(digits: str) -> float:
 
 def _digits(digits: str) -> int:
     """Return the number of digits; Python refuses to convert thousands of them."""
-    if len(digits) > DOUBLE_DIGITS:  # clients would fail at the whole reply, or read infinity
+    if len(digits) > DOUBLE_DIGITS:  # clients would fail to read the whole reply, or read infinity
         _finite(digits)
     return len(digits)
 

@@ -26,7 +26,7 @@ def to_datetime(microseconds: int) -> dt.datetime:
     """Return the aware UTC time, clamped to the years 1 to 9999."""
     if not _FIRST <= microseconds <= _LAST:
         microseconds = _FIRST if microseconds < _FIRST else _LAST
-    return _EPOCH + dt.timedelta(0, 0, microseconds)  # by position, which is faster
+    return _EPOCH + dt.timedelta(0, 0, microseconds)  # positional arguments are faster
 
 
 def to_microseconds(time: dt.datetime) -> int:
@@ -40,7 +40,7 @@ def optional_datetime(microseconds: int | None) -> dt.datetime | None:
 
 
 def with_datetime(view: type[S], record: msgspec.Struct) -> S:
-    """Return a view of a record with its fields; ``at`` becomes a datetime."""
+    """Return a view with the fields of a record; ``at`` becomes a datetime."""
     fields = {name: getattr(record, name) for name in view.__struct_fields__}
     return view(**{**fields, "at": to_datetime(fields["at"])})
 
@@ -54,11 +54,11 @@ def with_microseconds(record: type[S], view: msgspec.Struct) -> S:
 def parse_time(text: str, zone: dt.tzinfo = dt.UTC, *, ends_day: bool = False) -> dt.datetime:
     """Parse a time in ISO 8601, or a date, into UTC.
 
-    With ``ends_day`` a date means the midnight at its end instead of its beginning.
+    With ``ends_day`` a date means the midnight at its end, not at its beginning.
 
     Raises:
-        ValueError: it is malformed.
-        OverflowError: in UTC it is outside of the years 1 to 9999.
+        ValueError: the text is malformed.
+        OverflowError: in UTC the time is outside of the years 1 to 9999.
     """
     try:
         day = dt.date.fromisoformat(text)
@@ -90,9 +90,9 @@ SPANS = (("after", "before"), ("start_time", "end_time"), ("start_date", "end_da
 
 
 def with_offset(problem: str, request_type: type[Any], raw: bytes) -> bytes | None:
-    """Return JSON with the refused time written in full; None if it is no time.
+    """Return JSON with the refused time in full form; None if not a time.
 
-    So full times cost nothing more. Times in arrays, which programs write, are not completed.
+    So full times cost nothing more. Times in arrays are not completed, because programs write them.
     """
     place = find_place(problem, request_type, raw)
     base, meta = parts_of(place.hint)
@@ -108,14 +108,14 @@ def with_offset(problem: str, request_type: type[Any], raw: bytes) -> bytes | No
 
 
 class TimeSpan(NamedTuple):
-    """Two fields of a request, or of the struct that one of its fields holds."""
+    """Two fields of a request, or of a struct in one of its fields."""
 
     within: str | None
     start: str
     end: str
 
     def check(self, request: Any) -> None:
-        """Check that it does not end before it starts."""
+        """Check that the span does not end before it starts."""
         holder = request if self.within is None else getattr(request, self.within)
         if holder is None:
             return
@@ -125,7 +125,7 @@ class TimeSpan(NamedTuple):
 
 
 def spans_of(request_type: type[Any]) -> tuple[TimeSpan, ...]:
-    """Return the spans of a request, without those that depend on a field ``timezone``."""
+    """Return the spans of a request, except spans that depend on a field ``timezone``."""
     hints = get_type_hints(request_type, include_extras=True)
     holders: dict[str | None, Any] = {name: part_of(hint) for name, hint in hints.items()}
     holders[None] = request_type

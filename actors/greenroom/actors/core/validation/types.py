@@ -13,7 +13,7 @@ from greenroom.runtime import Message
 
 MAX_MESSAGE_ID = (1 << 53) - 1
 
-# `$` also matches before a last newline in Python; the lookahead means the same in every dialect.
+# In Python, `$` also matches before a last newline; with the lookahead, every dialect matches the same.
 SESSION_ID = r"^[A-Za-z0-9_.-]{1,128}(?!\n)$"
 _TAKES_SESSION_ID = "1 to 128 characters of A-Z, a-z, 0-9, _ . -"
 SessionId = Annotated[
@@ -22,7 +22,7 @@ SessionId = Annotated[
 OrCurrent = Annotated[
     str, Meta(pattern=SESSION_ID, description="default: current", extra={"takes": _TAKES_SESSION_ID})
 ]
-"""A session's id; without it the client's current session is meant."""
+"""A session's id; if absent, the client's current session is meant."""
 BoundTo = Annotated[SessionId, Meta(description="this session's; null = global")]
 Purpose = Annotated[str, Meta(min_length=1, max_length=500, description="what the session is for")]
 Name = Annotated[str, Meta(min_length=1, max_length=128)]
@@ -45,7 +45,7 @@ Sender = Annotated[str, Meta(min_length=1, max_length=100, description="the agen
 SearchText = Annotated[str, Meta(min_length=1, max_length=500, description="words that were said")]
 Score = Annotated[float, Meta(ge=0, le=100, description="least score, 0-100")]
 Instant = Annotated[datetime, Meta(tz=True)]
-"""A time; `parse_request` reads a date, and a time without offset, as UTC."""
+"""A time; `parse_request` reads a date, or a time without an offset, as UTC."""
 DayEnd = Annotated[datetime, Meta(tz=True, extra={"ends_day": True})]
 """An `Instant`; a date means its end."""
 Start = Annotated[Instant, Meta(description="date or time, included; UTC unless it says")]
@@ -88,7 +88,7 @@ JsonObject = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "object"}, e
 """A JSON object, stored as the received bytes."""
 
 _NOTE = {"note": {"type": "string"}}
-"""A member for objects with free members: OpenAI's strict mode refuses objects without any."""
+"""A member for objects with free members, because OpenAI's strict mode refuses objects without members."""
 _ELEMENTS = ["string", "number", "boolean", "object", "null"]
 GivenJson = Annotated[
     msgspec.Raw,
@@ -113,7 +113,7 @@ GivenObject = Annotated[
 Changes = Annotated[
     msgspec.Raw, Meta(description="merged by top-level key", extra_json_schema=OR_TEXT, extra=OBJECT)
 ]
-"""A `GivenObject` with keys that replace existing ones."""
+"""A `GivenObject` whose keys replace existing keys."""
 
 SentVisibility = Annotated[Visibility, Meta(description="private: only you; agent_only: agents of your type")]
 SinceId = Annotated[int, Meta(ge=0, le=MAX_MESSAGE_ID, description="only messages after this one")]
@@ -126,10 +126,10 @@ NewStatus = Annotated[SessionStatus, Meta(description="what it becomes")]
 
 
 RARE = Meta(extra_json_schema={"x-rare": True})
-"""Marks a member of an argument that models seldom need: only the reference describes it."""
+"""Marks a member that models seldom need in an argument: only the reference describes it."""
 
 BRIEF = {"x-brief": True}
-"""Marks a field that is listed without its members; the reference describes these."""
+"""Marks a field that is listed without its members; only the reference describes the members."""
 
 UNLISTED = {"x-unlisted": True}
 """Marks a field of a request that is no parameter: an alias of the tool sets it.
@@ -138,7 +138,7 @@ In a reply it marks a rare field that only the reference describes.
 """
 
 NUMBER = {"x-number": True}
-"""Marks a parameter that is listed as a number and also takes a word."""
+"""Marks a parameter that is listed as a number but also accepts a word."""
 
 
 def no_fields() -> msgspec.Raw:
@@ -147,4 +147,4 @@ def no_fields() -> msgspec.Raw:
 
 
 class StatusOfSession(Message[SessionStatus | None], frozen=True, kw_only=True):
-    """Read a session's status; None if hidden. Other requests depend on it."""
+    """Read a session's status; None if it is hidden. Other requests depend on this request."""

@@ -1,4 +1,4 @@
-"""Sentences about invalid arguments: what the type takes, and the value."""
+"""Sentences about invalid arguments: what the type accepts, and the value."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def hints_of(struct: type[Any]) -> dict[str, Any]:
 
 
 def violation(field: str, hint: Any, kept: bytes) -> tuple[str, dict[str, Any]]:
-    """Return the sentence and the details of an argument that its type refuses."""
+    """Return the sentence and the details about an argument that its type refuses."""
     takes = _takes(hint, kept)
     text = msgspec.json.decode(kept, type=str) if kept.startswith(b'"') else None
     if text is not None:
@@ -105,7 +105,7 @@ def _choices(hint: Any) -> list[tuple[Any, Meta]]:
 
 
 def _choice(hint: Any, kind: type) -> tuple[Any, Meta]:
-    """Return the type for values of a kind, with its limits; None without one."""
+    """Return the type for values of a kind, with its limits, or None."""
     for base, meta in _choices(hint):
         if base is kind or (kind is list and get_origin(base) in _ARRAYS):
             return base, meta

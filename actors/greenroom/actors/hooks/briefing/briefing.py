@@ -36,9 +36,9 @@ from greenroom.runtime import Address, GreenroomError, ProcedureContext, Refusal
 
 DECISION: Final = "decision"
 PREFERENCE: Final = "preference"
-"""Tags of memories that every session of a project gets."""
+"""The tag of memories that every session of a project gets."""
 _SESSIONS: Final = 12
-"""Most sessions of the project of which the work is read, most recent activity first."""
+"""The work is read from at most this many sessions of the project, most recent activity first."""
 _LISTED: Final = 60
 _STALE: Final = timedelta(days=30)
 _TAGGED: Final = 40
@@ -119,7 +119,7 @@ async def _works(context: ProcedureContext, event: HookEvent) -> list[_Work]:
             continue
         try:
             read = await context.ask(Address("session", session.session_id), ReadOwnWork())
-        except GreenroomError:  # one unavailable session does not hide the others
+        except GreenroomError:  # an unavailable session must not hide the others
             continue
         if read is not None:
             works.append(_Work(session.session_id, read))
@@ -225,7 +225,7 @@ def _files(works: Iterable[_Work], folder: str) -> list[Line]:
 
 
 def _below(path: str, folder: str) -> str:
-    """Return a path relative to the client's folder, if it is below it."""
+    """Return a path relative to the client's folder if it is below, else unchanged."""
     root = folder.rstrip("/") + "/"
     return posixpath.relpath(path, root) if folder and path.startswith(root) else path
 

@@ -1,4 +1,4 @@
-"""Lines that a hook injects: escaped text with its source, and which memories may."""
+"""Render the lines that a hook injects, and decide which memories it may inject."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from greenroom.actors.memories.recall.search import chance_of
 from greenroom.actors.memories.requests.replies import FoundMemory
 
 MOST_OF_MEMORY: Final = 480
-"""Most characters of a memory in a line."""
+"""A line has at most this many characters of a memory."""
 MOST_OF_SOURCE: Final = 160
 NO_ROOM: Final = "there was no room for it"
 """The reason for a memory that did not fit into the token budget."""
 
 
 class Line(NamedTuple):
-    """A line, and its memory; None for a line that is no memory."""
+    """A line and its memory; the memory is None for a line about something else."""
 
     text: str
     memory: GivenMemory | None = None
 
     @property
     def digest(self) -> int:
-        """Identifies the line in what a session already has."""
+        """A number that identifies the line among the contents that a session already has."""
         return digest_of(self.text)
 
 
 def render_line(text: str, source: str, most: int) -> Line:
-    """Render an escaped text with its source."""
+    """Render an escaped text and its source as a line."""
     return Line(f"{escape_untrusted(text, most)} [{escape_untrusted(source, MOST_OF_SOURCE)}]")
 
 
@@ -57,10 +57,10 @@ def render_memory(hit: FoundMemory, prompt: str = "") -> Line:
 
 
 def why_withheld(hit: FoundMemory, project: str, has: Mapping[str, int]) -> str | None:
-    """Return why a memory may not be injected; None if it may.
+    """Return why a memory may not be injected; None if it may be.
 
-    It must belong to the user, be written by the user's agents, be reviewed, and be of this project or of
-    none. The session must not have this version yet.
+    It must belong to the user, be written by the user's agents, and be reviewed. It must be of this project
+    or of no project. The session must not have this version yet.
     """
     memory = hit.memory
     if not hit.own:
@@ -75,7 +75,7 @@ def why_withheld(hit: FoundMemory, project: str, has: Mapping[str, int]) -> str 
 
 
 def fit_lines(lines: list[Line], budget: int, most: int) -> tuple[list[Line], int]:
-    """Return the first lines within a token budget, and the rest of it."""
+    """Return at most ``most`` lines within a token budget, and the rest of the budget."""
     kept: list[Line] = []
     for line in lines:
         cost = line_tokens(line.text)
@@ -105,9 +105,9 @@ def marks_of(text: str, prompt: str) -> list[int]:
 def is_used(marks: Collection[int], texts: Iterable[str]) -> bool:
     """Return whether texts show that a memory with these marks was used.
 
-    The *marks* of a memory are its distinctive words: four letters or more, or with a digit, no stop words,
-    and not in the prompt. Half of the marks, and at least three, must be there; of two marks both; one never
-    counts.
+    The *marks* of a memory are its distinctive words: words of at least four letters, or with a digit, that
+    are neither stop words nor in the prompt. Half of the marks, and at least three, must be in the texts. If
+    there are only two marks, both must be there; a single mark is never enough.
     """
     if len(marks) < _LEAST_OF_FEW:
         return False

@@ -12,23 +12,23 @@ from greenroom.actors.hooks.extraction.findings import Finding, cannot_run, find
 from greenroom.actors.sessions.requests.hook_events import Turn
 
 _OFTEN: Final = 3
-"""A command that passed so many times is an established way to do something."""
+"""A command that passed this many times in a session is an established way to do something."""
 _MOST_STEPS: Final = 4
-"""Most steps between an error and its fix; with more, the step that fixed it is unclear."""
+"""A fix has at most this many steps after the error; with more, it is unclear which step fixed it."""
 _NEXT: Final = 3
-"""Runs after a command that could not start in which a replacement is looked for."""
+"""A replacement for a command that could not start is looked for in this many runs after it."""
 _COMMAND: Final = 120
 _STEP: Final = 80
 _DOES: Final = {"test": "runs the tests", "lint": "checks the code", "build": "builds"}
 _UNKNOWN_END: Final = re.compile(r"[|;]|(?<![&>])&(?![&>0-9])")
-"""With these, a shell reports the status of the last part, which may not be the part that matters."""
+"""With these signs, a shell reports the status of the last part, which may not be the part that matters."""
 _NO_PART: Final = re.compile(r"^(?:cd \S+ && )+|(?:\s+2>&1|\s+>\s?/dev/null)+$")
 
 
 class _Run(NamedTuple):
-    """A command that ran, without changes of folder and redirections, and its output.
+    """A command that ran, without `cd` and redirections, and its output.
 
-    ``place`` is the number of the turn; ``passed`` is None if that is unknown.
+    ``place`` is the number of the turn. ``passed`` is None if it is unknown whether the command passed.
     """
 
     place: int
@@ -38,7 +38,7 @@ class _Run(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """A step that was taken: the number of the turn, and a description."""
+    """A step in the session: the number of the turn, and a description."""
 
     place: int
     words: str
@@ -89,7 +89,7 @@ def _find_fixes(happened: Sequence[_Run | _Step]) -> Iterator[Finding]:
 
 
 def _find_repeated(runs: Sequence[_Run]) -> Iterator[Finding]:
-    """Yield commands with a purpose that passed several times."""
+    """Yield commands with a known purpose that passed several times."""
     passed: dict[str, int] = {}
     for run in runs:
         purpose = purpose_of(run.command) if run.passed else ""
@@ -100,7 +100,7 @@ def _find_repeated(runs: Sequence[_Run]) -> Iterator[Finding]:
 
 
 def _find_replacements(runs: Sequence[_Run]) -> Iterator[Finding]:
-    """Yield commands that worked after another one for the same purpose could not start."""
+    """Yield commands that worked after another command for the same purpose could not start."""
     passed = {run.command for run in runs if run.passed}
     for number, failed in enumerate(runs):
         purpose = purpose_of(failed.command)

@@ -1,8 +1,8 @@
 """Find memories in the turns of a client's session by plain rules.
 
-Only a person's own words, and the model's proposals that the person accepts, become decisions and
-preferences. The output of a tool is untrusted: only one line of an error is kept. No finding is better than
-noise: a sentence that is unclear without its context is no finding.
+Only a person's own words, and proposals of the model that the person accepts, become decisions and
+preferences. The output of a tool is untrusted: only one line of an error is kept. Noise is worse than no
+finding, so a sentence that is unclear without its context is no finding.
 
 A session arrives in parts. `carry_over` keeps what the next part needs: a proposal without an answer, and
 commands with their results.
@@ -20,23 +20,23 @@ from greenroom.actors.hooks.extraction.findings import Finding, Rule, find_error
 from greenroom.actors.sessions.requests.hook_events import Turn
 
 MAX_FINDINGS: Final = 24
-"""Most findings of one event."""
+"""At most this many findings come from one event."""
 MAX_OF_RULE: Final = 8
-"""Most findings of one event by one rule."""
+"""At most this many findings of one event come from one rule."""
 MAX_CARRIED: Final = 50
-"""Most turns that are carried over, newest first."""
+"""At most this many turns are carried over: the newest ones."""
 _LONGEST_NAME: Final = 500
-"""Most characters of a command or a path that is carried over."""
+"""A command or a path that is carried over has at most this many characters."""
 _LONGEST_WORDS: Final = 4_000
 
 
 def found_in(turns: Sequence[Turn], before: Sequence[Turn] = ()) -> list[Finding]:
-    """Find memories in turns, in order and each once; of too many, keep the newest.
+    """Find memories in turns, in order, each once; if too many, keep the newest.
 
-    Findings that end in the turns that were carried over (``before``) are not repeated.
+    Findings that end in the turns that were carried over (``before``) are not returned again.
     """
-    from greenroom.actors.hooks.extraction.command_runs import find_in_commands  # noqa: PLC0415 - as the next
-    from greenroom.actors.hooks.extraction.statements import find_in_words  # noqa: PLC0415 - 30 ms of each start
+    from greenroom.actors.hooks.extraction.command_runs import find_in_commands  # noqa: PLC0415 - as below
+    from greenroom.actors.hooks.extraction.statements import find_in_words  # noqa: PLC0415 - takes 30 ms of each start
 
     together = (*before, *turns)
     found = sorted((*find_in_words(together), *find_in_commands(together)), key=lambda each: each.turn)
@@ -53,7 +53,7 @@ def found_in(turns: Sequence[Turn], before: Sequence[Turn] = ()) -> list[Finding
 
 
 def carry_over(turns: Sequence[Turn], before: Sequence[Turn] = ()) -> list[Turn]:
-    """Return the turns that the next part needs; of the output of tools, only errors."""
+    """Return the turns that the next part needs; of tool output, keep only errors."""
     together = (*before, *turns)
     last = next((turn for turn in reversed(together) if turn.role != "tool"), None)
     kept: list[Turn] = []

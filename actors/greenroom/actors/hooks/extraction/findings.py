@@ -15,7 +15,7 @@ from greenroom.actors.sessions.requests.hook_events import Turn
 Rule = Literal["decision", "preference", "remember", "fix", "command"]
 
 MAX_FINDING: Final = 800
-"""Most characters of a finding's text."""
+"""The text of a finding has at most this many characters."""
 KINDS: Final[dict[Rule, MemoryKind]] = {
     "decision": "semantic",
     "preference": "semantic",
@@ -23,16 +23,16 @@ KINDS: Final[dict[Rule, MemoryKind]] = {
     "fix": "procedural",
     "command": "procedural",
 }
-"""The kind of memory that a finding of each rule becomes."""
+"""The kind of the memory that a finding becomes, by rule."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """Something in a session's turns that becomes a memory without a review.
 
     Attributes:
-        text: The content; it is clear without its context.
+        text: The content; it must be clear without its context.
         tags: The tags of the memory, its rule first.
-        turn: The number of the turn that has it, or where it was last confirmed.
+        turn: The number of the turn that has the finding, or of the turn where it was last confirmed.
     """
 
     rule: Rule
@@ -45,7 +45,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 class Extractor(Protocol):
     """Finds memories in turns, as `found_in` does; it may use a language model."""
 
-    async def __call__(self, turns: Sequence[Turn], /) -> list[Finding]: ...  # noqa: D102  the class says it
+    async def __call__(self, turns: Sequence[Turn], /) -> list[Finding]: ...  # noqa: D102  the class describes it
 
 
 def finding(rule: Rule, text: str, turn: int, *tags: str) -> Finding:
@@ -60,7 +60,7 @@ def to_line(text: str, most: int) -> str:
 
 
 LONGEST: Final = 200
-"""Most characters of an error's line."""
+"""An error line has at most this many characters."""
 _MOST: Final = 20_000
 _LINE: Final = 400
 _FIRST_OF: Final = (
@@ -82,9 +82,9 @@ _PATTERNS: Final = (
     (-1, _THROWN),
     *((0, re.compile(f"({each})")) for each in _FIRST_OF[1:]),
 )
-"""The most specific first: of a plain error its first line, of a traceback the last."""
+"""The most specific pattern comes first. 0 takes the first line that fits; -1, for tracebacks, the last."""
 _ASSERTS: Final = re.compile(r"\bassert\b|AssertionError")
-"""The expectation of a test is useless without the test."""
+"""A failed assertion is useless without its test, so these lines are left out."""
 _CANNOT_RUN: Final = re.compile(
     r"not found|no module named|cannot find module|missing script|unknown command|not recognized|no such file"
     r"|unrecognized (?:option|argument|command)|no such command|unknown option",

@@ -12,7 +12,7 @@ from greenroom.actors.sessions.requests.hook_events import Turn
 
 _LEAST_WORDS: Final = 3
 _MOST_ACCEPTING: Final = 2
-"""Most sentences of a turn that only accepts a proposal."""
+"""A turn that only accepts a proposal has at most this many sentences."""
 _OPENING: Final = (
     r"(?:(?:ok(?:ay)?|so|right|fine|good|great|perfect|thanks|alright|all right|then|and|but|also|oh|yes|yeah"
     r"|well|now|please|bitte|hey|btw|by the way|one more thing|as discussed|for this project"
@@ -30,7 +30,7 @@ _ACTS: Final = (
     r"|guess|invent|translate|generate|rename|move|copy|modify|update|upgrade|throw|insert|sort|prefix|declare"
     r"|define|force-push|prefer|stage|cache|trust|rely|round|release|publish|approve|review)"
 )
-"""Verbs of a rule with "always" or "never"; ``never mind`` and ``always nice`` are no rules."""
+"""Verbs of a rule with "always" or "never". ``never mind`` and ``always nice`` are no rules."""
 _TAKES: Final = (
     r"(?:use|go with|take|keep|store|put|write|adopt|ship|build|call|name|run|deploy|support|return)"
 )
@@ -74,7 +74,7 @@ _STATEMENTS: Final[tuple[tuple[Rule, str], ...]] = (
     ),
     ("decision", rf"(?P<statement>{_WE_DO} {_MOVES} (?P<what>.+))"),
 )
-"""Patterns with the statement and its object, which may not be a mere pronoun."""
+"""Patterns. Group `statement` is the statement; `what` is its object, which may not be a mere pronoun."""
 _PROPOSALS: Final = (
     r"(?P<statement>I(?:'d| would)? (?:suggest|recommend|propose) (?P<what>.+))",
     r"my (?:suggestion|recommendation|proposal)(?: is|:) (?P<statement>(?P<what>.+))",
@@ -102,7 +102,7 @@ _IS_CUT: Final = re.compile(
     r"|when|which|with)$",
     re.IGNORECASE,
 )
-"""The sentence continues in the next line, which is a list or code."""
+"""A statement that ends like this continues in the next line, which is a list or code."""
 _HEDGES: Final = re.compile(
     r"\b(?:maybe|perhaps|not sure|i think|i guess|might|or not|joke|joking|mistake|what if|vielleicht)\b",
     re.IGNORECASE,
@@ -144,7 +144,7 @@ def _statements(sentences: list[Sentence], place: int) -> Iterator[Finding]:
 
 
 def _proposals(sentences: Iterator[Sentence]) -> list[str]:
-    """Return the decisions that the model proposes; with several, the accepted one is unknown."""
+    """Return the model's proposed decisions; with several, it is unclear which one the person accepts."""
     patterns = (*_PROPOSED, *(pattern for rule, pattern in _RULES if rule == "decision"))
     words = [
         next(filter(None, (_match_statement(each, pattern) for pattern in patterns)), None)
@@ -154,7 +154,7 @@ def _proposals(sentences: Iterator[Sentence]) -> list[str]:
 
 
 def _match_statement(sentence: Sentence, pattern: re.Pattern[str]) -> str | None:
-    """Return the statement of a sentence that fits a pattern and is clear alone."""
+    """Return a sentence's statement if it fits a pattern and is clear without context."""
     found = None if sentence.asks or _HEDGES.search(sentence.text) else pattern.fullmatch(sentence.text)
     if (
         found is None

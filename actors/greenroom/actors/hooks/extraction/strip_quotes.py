@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 LONGEST_SENTENCE: Final = 400
-"""Most characters of a sentence; a longer one is no statement."""
+"""A sentence with more than this many characters is no statement."""
 _MOST_LINES: Final = 60
 _LINES_OF_LONG: Final = 10
-"""People type fewer lines: of a longer turn, only the first few count as typed."""
+"""People do not type more than `_MOST_LINES` lines: of a longer turn, only this many lines count as typed."""
 _FENCE: Final = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _ELEMENT: Final = re.compile(r"<([A-Za-z][A-Za-z0-9_-]{1,40})(?:\s[^<>]{0,200})?>")
 _QUOTE: Final = re.compile(r"\s{0,3}[>|]")
@@ -35,14 +35,14 @@ _ASKS: Final = re.compile(r"\?[\"')\]\s]*$")
 
 
 class Sentence(NamedTuple):
-    """A sentence in someone's own words, on one line, and whether it is a question."""
+    """A sentence in its author's own words, in one line; whether it is a question."""
 
     text: str
     asks: bool
 
 
 def strip_quotes(text: str, *, pastes: bool = True) -> list[str]:
-    """Return an author's own sentences, without the long quotations in them."""
+    """Return an author's own sentences; leave out the long quotations in them."""
 
     def shorten(quoted: re.Match[str]) -> str:
         return quoted[0] if len(quoted[0]) < _LONG_QUOTE else _LEFT_OUT
@@ -53,8 +53,8 @@ def strip_quotes(text: str, *, pastes: bool = True) -> list[str]:
 def split_sentences(text: str, *, pastes: bool = True) -> Iterator[Sentence]:
     """Yield the sentences of a turn that are its author's own words.
 
-    The author may have pasted text (``pastes``): then a line that announces a file, a log or a message ("here
-    is the output:") ends the author's words, since the end of pasted text is unknown.
+    If ``pastes``, the author may have pasted text. A line that announces a file, a log or a message ("here
+    is the output:") then ends the author's words, because the end of the pasted text is unknown.
     """
     for paragraph in "\n".join(_own_lines(text, pastes=pastes)).split("\n\n"):
         # A quotation within a sentence does not end it, nor does a wrapped line.
@@ -67,7 +67,7 @@ def split_sentences(text: str, *, pastes: bool = True) -> Iterator[Sentence]:
 
 
 def _own_lines(text: str, *, pastes: bool) -> Iterator[str]:
-    """Yield the author's own lines, and an empty line for each other one."""
+    """Yield the author's own lines, and an empty line in place of each other line."""
     lines = text.splitlines()
     fence = element = ""
     for line in lines[: _LINES_OF_LONG if pastes and len(lines) > _MOST_LINES else None]:

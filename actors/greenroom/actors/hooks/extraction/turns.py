@@ -14,19 +14,19 @@ from greenroom.actors.sessions.requests.hook_events import HookEvent, Turn
 from greenroom.actors.sessions.requests.hook_messages import ClientSession, KeptTurn
 
 MOST_CHARACTERS: Final = 200_000
-"""Most characters of an event's turns that are stored, newest first."""
+"""At most this many characters of an event's turns are stored: the newest turns."""
 _TURN: Final = 4_000
 _CALLS: Final = 500
 _TYPED: Final = 8_000
-"""A longer turn was not typed as a whole, so its middle may go."""
+"""A person does not type a turn longer than this, so its middle may be left out."""
 _WORDS: Final = 2_000
-"""Most characters of a turn that another agent may read."""
+"""Another agent may read at most this many characters of a turn."""
 _MOST_ERRORS: Final = 3
-"""Most errors of consecutive tool calls that another agent may read, the last ones."""
+"""Another agent may read at most this many errors of consecutive tool calls: the last ones."""
 _REPEATED: Final = 20
-"""A sentence of at least so many characters that is in a tool's output is the tool's, not the model's."""
+"""A sentence of at least this many characters that is also in a tool's output counts as the tool's."""
 MOST_REQUEST: Final = 300
-"""Most characters of a person's request in the injection log."""
+"""The injection log has at most this many characters of a person's request."""
 _PROJECT: Final = 128
 
 
@@ -62,7 +62,7 @@ def shorten_turns(turns: Sequence[Turn]) -> list[KeptTurn]:
 
 
 def count_files(turns: Iterable[Turn]) -> list[tuple[str, int]]:
-    """Return the files that were worked with, and how often: a written one counts twice."""
+    """Return the files in turns, and how often each was used; writes count twice."""
     uses: Counter[str] = Counter()
     for turn in turns:
         if turn.path and not turn.failed:
@@ -71,7 +71,7 @@ def count_files(turns: Iterable[Turn]) -> list[tuple[str, int]]:
 
 
 def last_request(turns: Sequence[Turn]) -> str:
-    """Return how the person's last turn with words of their own begins."""
+    """Return the beginning of the person's last turn that has words of their own."""
     requests = (" ".join(strip_quotes(turn.text)) for turn in reversed(turns) if turn.role == "user")
     return next(filter(None, requests), "")[:MOST_REQUEST]
 
@@ -130,6 +130,6 @@ def _call(turn: Turn) -> str:
 
 
 def finding_key(finding: Finding, of: ClientSession) -> str:
-    """Return the key of a finding's memory: the same finding again is the same memory."""
+    """Return the key of a finding's memory; the same finding always gets the same key."""
     name = f"{of.project}\0{finding.rule}\0{' '.join(finding.text.split())}"
     return f"{finding.rule}-{blake2b(name.encode(), digest_size=10).hexdigest()}"

@@ -41,7 +41,7 @@ from greenroom.runtime import Restate
 
 
 class CorpusActor(CorpusRepository):
-    """One corpus, addressed by its owner and its number there."""
+    """One corpus; its address has its owner and its number."""
 
     kind = corpora.CORPUS_KIND
     names = staticmethod(names_in)

@@ -1,4 +1,4 @@
-"""Entities in documents: declarations, names found in texts, suggestions. Pure functions."""
+"""Entities in documents: declarations, names found in texts, and suggestions; all functions are pure."""
 
 from greenroom.actors.knowledge.entities.declarations import MANIFESTS as MANIFESTS
 from greenroom.actors.knowledge.entities.declarations import parse_declarations as parse_declarations

@@ -1,4 +1,4 @@
-"""Parse declarations: YAML by people, and manifests of projects, which declare libraries."""
+"""Parse declarations: YAML that people write, and project manifests, which declare libraries."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _MODULE_AND_VERSION: Final = 2
 _GO_MAJOR: Final = re.compile(r"v\d+")
 _VOCABULARY: Final = ("word_vectors", "vocabulary.txt")
 _ORDINARY_WORDS: Final = 29_000
-"""Lines of the word vectors' vocabulary before those of computing terms."""
+"""In the word vectors' vocabulary, this many lines come before the computing terms."""
 
 Libraries = Iterator[tuple[str, str | None]]
-"""Names of libraries, with the version where one is stated."""
+"""Names of libraries, each with its version if one is stated."""
 
 
 def parse_declarations(name: str, text: str) -> list[EntityDeclaration]:
-    """Parse the declarations of a file: a manifest by its name, anything else as YAML.
+    """Parse a file's declarations: the name shows whether it is a manifest; else parse YAML.
 
     Raises:
         UnreadableDeclarationsError: The file cannot be read; the text says why.
@@ -60,7 +60,7 @@ def _from_yaml(name: str, text: str) -> list[EntityDeclaration]:
 
     try:
         _check_yaml(name, text)
-        loaded = yaml.load(text, _yaml_loader())  # noqa: S506 - a safe one
+        loaded = yaml.load(text, _yaml_loader())  # noqa: S506 - it is a safe loader
     except (yaml.YAMLError, *YAML_VALUE_ERRORS) as error:
         raise ValueError(f"it is no YAML: {error}") from None
     listed = loaded.get("entities") if isinstance(loaded, dict) else loaded
@@ -76,7 +76,7 @@ def _from_yaml(name: str, text: str) -> list[EntityDeclaration]:
 
 
 def _check_yaml(name: str, text: str) -> None:
-    """Check by its events that a text is cheap to load."""
+    """Check by the text's parse events that it is cheap to load."""
     import yaml  # noqa: PLC0415 - as above
 
     depth = 0
@@ -87,14 +87,14 @@ def _check_yaml(name: str, text: str) -> None:
 
 
 def _yaml_loader() -> Any:
-    """Return the safe loader; the one in C, ten times as fast, if installed."""
+    """Return the safe loader; if installed, the C version, which is ten times as fast."""
     import yaml  # noqa: PLC0415 - as above
 
     return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def _libraries(manifest: str, found: Libraries) -> list[EntityDeclaration]:
-    """Make entities of libraries; a name that is an English word is ambiguous."""
+    """Make entities from libraries; a name that is an English word is ambiguous."""
     vocabulary = files("greenroom.actors.search.embedding.models").joinpath(*_VOCABULARY).read_text("utf-8")
     ordinary = frozenset(vocabulary.split("\n", _ORDINARY_WORDS)[:_ORDINARY_WORDS])
     declared: dict[str, EntityDeclaration] = {}
@@ -117,14 +117,14 @@ def _table(value: Any) -> Mapping[str, Any]:
 
 
 def list_texts(value: Any) -> list[str]:
-    """Return the texts in a value that may be no list."""
+    """Return the texts in a value, or none if the value is not a list."""
     return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
 
 def _pyproject(text: str) -> Libraries:
     """Yield the requirements in a ``pyproject.toml``: of the project, extras, groups, Poetry.
 
-    Extras that require other extras of the same project name no library.
+    If an extra requires another extra of the same project, this names no library.
     """
     whole = tomllib.loads(text)
     project = _table(whole.get("project"))
@@ -166,7 +166,7 @@ def _go_mod(text: str) -> Libraries:
 
 
 def _go_name(module: str) -> str:
-    """Return a Go module's short name: its path's last part without a version."""
+    """Return a Go module's short name: the last part of its path, ignoring a version."""
     parts = module.split("/")
     if len(parts) > 1 and _GO_MAJOR.fullmatch(parts[-1]):
         parts.pop()

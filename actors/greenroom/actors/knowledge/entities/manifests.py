@@ -1,8 +1,8 @@
 """Select the manifests of a project that count, and the libraries that they name.
 
 1. Manifests in folders of third-party code or of test data are ignored.
-2. Of each kind the one nearest to the root counts, and the members of its workspace below it.
-3. A library has the first version that one of them states.
+2. Of each kind, the manifest nearest to the root counts, and below it the members of its workspace.
+3. A library has the first version that a counting manifest states.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _EXCLUDED: Final = "!"
 
 
 class Libraries(NamedTuple):
-    """Libraries declared by manifests, and a sentence for each unreadable one."""
+    """Libraries that manifests declare, and a sentence for each unreadable manifest."""
 
     declared: list[EntityDeclaration]
     unreadable: list[str]
 
 
 class _Workspace(NamedTuple):
-    """A manifest that counts, or a workspace file beside it: its folder and members."""
+    """Folder and members of a manifest that counts, or of a workspace file beside it."""
 
     folder: list[str]
     members: list[str]
@@ -58,7 +58,7 @@ class _Workspace(NamedTuple):
 
 
 def is_manifest(path: str) -> bool:
-    """Return whether a document is a manifest or a workspace file, by its name."""
+    """Return whether a document's name is the name of a manifest or a workspace file."""
     name = path.rpartition("/")[2]
     return name in MANIFESTS or name in _WORKSPACES
 
@@ -100,7 +100,7 @@ def select_libraries(manifests: Iterable[DeclarationFile]) -> Libraries:
 
 
 def _fits(folder: list[str], pattern: str) -> bool:
-    """Return whether a folder matches a pattern, in which ``**`` is any number of folders."""
+    """Return whether a folder matches a pattern; ``**`` matches any number of folders."""
     parts = [part for part in pattern.split("/") if part not in {"", "."}]
     if "**" not in parts:
         return len(folder) == len(parts) and all(map(fnmatchcase, folder, parts))
@@ -127,7 +127,7 @@ def _npm(text: str) -> list[str]:
 
 
 def _pnpm(text: str) -> list[str]:
-    """Return the list under ``packages``, in the usual form: a line each."""
+    """Return the list under ``packages`` in its usual form: one entry a line."""
     _, _, listed = f"\n{text}".partition("\npackages:")
     members: list[str] = []
     for line in listed.splitlines()[1:]:
@@ -165,4 +165,4 @@ _WORKSPACES: Final[Mapping[str, tuple[str, Callable[[str], list[str]]]]] = {
     "pnpm-workspace.yaml": ("package.json", _pnpm),
     "go.work": ("go.mod", _go),
 }
-"""Files that define a workspace: the kind of its manifests, and a function that reads the members."""
+"""For each file that defines a workspace: the kind of its manifests, and a function that reads members."""

@@ -1,14 +1,14 @@
 """Find names in texts with an Aho-Corasick automaton: all names in one pass.
 
-Marks surround the words of texts and names. So only whole words match, the longest name at each place, and
-a text has no more matches than characters, for any names.
+Marks surround the words of texts and names. So only whole words match, and the longest name at each place.
+For any names, a text has no more matches than characters.
 
 1. A name is a whole word: no letter or digit stands before or after it, and no ``+`` or ``#`` after it, so
    that C is not found in C++.
-2. Of names that overlap the one that begins first counts, and of those the longest.
+2. If names overlap, the name that begins first counts; if several begin there, the longest counts.
 3. A name that is declared ambiguous, or that several entities have, needs a context: another name of the
-   entity, or of one that is related to it, in the same chunk, else in the same document. A name in
-   backquotes, or after ``import``, ``install`` or ``require``, is plainly code and needs none.
+   entity or of a related entity in the same chunk, or else in the same document. A name in backquotes, or
+   after ``import``, ``install`` or ``require``, is plainly code and needs no context.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _PLUSES: Final = re.compile(r"\++")
 
 
 class MatchedNames(msgspec.Struct, frozen=True):
-    """The names of an entity to find; ambiguous ones need a context.
+    """The names of an entity to find; ambiguous names need a context.
 
-    Names of ``related`` entities count as that, too.
+    Names of ``related`` entities count as context, too.
     """
 
     key: int
@@ -49,7 +49,7 @@ class MatchedNames(msgspec.Struct, frozen=True):
 
 
 class _Doubt(NamedTuple):
-    """A name that needs a context, with the entities it may mean."""
+    """A name that needs a context, and the entities that it may mean."""
 
     keys: tuple[int, ...]
 
@@ -62,7 +62,7 @@ class _Found(NamedTuple):
 
 
 class EntityMatcher:
-    """Finds names of entities; immutable, so make a new one when a name changes."""
+    """Finds names of entities; immutable: if a name changes, make a new matcher."""
 
     def __init__(self, entities: Iterable[MatchedNames]) -> None:
         from ahocorasick_rs import AhoCorasick, MatchKind  # noqa: PLC0415 - it may be missing
@@ -91,7 +91,7 @@ class EntityMatcher:
     def match(self, texts: Iterable[str], context: str) -> Slices[list[dict[int, int]]]:
         """Count each entity's mentions in the chunks of a document.
 
-        ``context`` is the rest of its text, which gives context and is not counted.
+        ``context`` is the rest of the document's text; it only gives context, and its mentions do not count.
         """
         found: list[_Found] = []
         for text in texts:
@@ -134,7 +134,7 @@ class EntityMatcher:
 
 def _mark(text: str) -> str:
     """Mark where words begin and end; ``+`` or ``#`` after a word belong to it."""
-    # A template would take twice as long before Python 3.12.
+    # Before Python 3.12, a template would take twice as long.
     text = _WORD.sub(lambda word: f"{_BEGIN}{word[0]}{_END}", text.translate(_NO_MARKS))
     for each in _ADDED:
         text = text.replace(_END + each, each)

@@ -1,4 +1,4 @@
-"""Normalise names, and look up entities by names, parts, patterns or misspellings."""
+"""Normalise names, and look up entities by names, parts of names, patterns or misspellings."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _SHORTEST_PLURAL: Final = 3
 _HISSING: Final = ("s", "x", "z", "ch", "sh")
 _ANY: Final = re.compile(r"\*+")
 _LIKENESS: Final = 0.74
-"""Least similarity: one typing error in four letters, two in eight."""
+"""Minimum similarity: it allows one typing error in four letters, two in eight."""
 _SHORTEST_MISSPELT: Final = 4
-"""With fewer letters, too many other names are one error away."""
+"""Names with fewer letters are not tried: too many other names are one error away."""
 _AT_ONCE: Final = 2_000
 _NEXT_BEST: Final = 0.05
-"""How much below the best likeness others may be."""
+"""Results whose likeness is at most this much below the best are kept, too."""
 
 
 def normalise(text: str) -> str:
-    """Normalise a text for matching: fold case, and make any space a blank."""
+    """Normalise a text for matching: fold case, make each run of white space a blank."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
     return _SPACE.sub(" ", text.casefold())
@@ -36,10 +36,10 @@ def fold(name: str) -> str:
 
 
 def list_spellings(name: str) -> set[str]:
-    """Return a name's forms in a `normalise` text: other joints, and the plural.
+    """Return the forms that a name may have in normalised text: other joints, the plural.
 
     Several words in small letters also match their singular: ``vector databases`` matches
-    ``vector database``. A single word does not, for ``rails`` are no rail.
+    ``vector database``. A single word does not, since ``rails`` does not mean ``rail``.
     """
     exact = normalise(name).strip()
     parts = [part for part in _JOINTS.split(exact) if part]
@@ -70,7 +70,7 @@ def _singular(words: str) -> set[str]:
 
 
 class EntityName(NamedTuple):
-    """A `fold` name, and the key of its entity."""
+    """A name as `fold` returns it, and the key of its entity."""
 
     name: str
     key: int
@@ -79,8 +79,8 @@ class EntityName(NamedTuple):
 def look_up(names: Sequence[EntityName], wanted: str) -> Slices[list[tuple[int, float]]]:
     """Return the keys of matching entities with their likelihood (0-1), best first.
 
-    ``*`` and ``?`` make the text also a pattern for whole names; all else in it is literal. If nothing is
-    found for a text that is no pattern, misspellings are tried.
+    A text with ``*`` or ``?`` is also a pattern for whole names; its other characters are literal. If
+    nothing is found for a text without these, misspellings are tried.
     """
     sought = fold(wanted)
     fits = _pattern(sought) if "*" in sought or "?" in sought else None
@@ -132,7 +132,7 @@ def _part(part: str) -> re.Pattern[str]:
 
 
 def _misspelled(names: Sequence[EntityName], sought: str) -> Slices[dict[int, float]]:
-    from rapidfuzz import process  # noqa: PLC0415 - not before a name is misspelled
+    from rapidfuzz import process  # noqa: PLC0415 - needed only for misspelled names
     from rapidfuzz.distance import OSA  # noqa: PLC0415 - as above
 
     found: dict[int, float] = {}

@@ -13,21 +13,21 @@ from greenroom.runtime import GreenroomError
 
 
 class UnreadableDeclarationsError(GreenroomError):
-    """A file has no readable declarations; the text names it, and why."""
+    """A file has no readable declarations; the text names the file and says why."""
 
 
 MAX_NAME = 100
 
 
 MAX_SOURCE_CHARACTERS = 1_048_576
-"""Most characters of one YAML file or manifest."""
+"""Maximum characters of one YAML file or manifest."""
 EntityName = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
 EntityId = Annotated[str, Meta(pattern="^e[1-9][0-9]{0,14}(?!\\n)$", extra={"takes": "an entity_id"})]
 RelationName = Annotated[str, Meta(min_length=1, max_length=50)]
 
 
 class Relation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A declared relation of an entity; ignored while there is no other of that name."""
+    """A declared relation of an entity; ignored while no other entity has the name ``to``."""
 
     to: EntityName
     type: RelationName = "related_to"
@@ -37,10 +37,10 @@ class EntityDeclaration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """The declaration of an entity.
 
     Attributes:
-        ambiguous: Those of its names that also mean something else. Such a name counts only where another
-        name of the entity, or of a related one, is in the same document, or where it is plainly code.
+        ambiguous: The names that also mean something else. Such a name counts only if another name of the
+        entity, or of a related entity, is in the same document, or if the name is plainly code.
         version: The used version, from a manifest.
-        entity_id: The entity to replace, when it is renamed.
+        entity_id: The entity to replace, if this declaration renames it.
     """
 
     name: EntityName
@@ -54,7 +54,7 @@ class EntityDeclaration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class DeclarationFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A file with declarations; manifests are known by its name."""
+    """A file with declarations; the name shows whether it is a manifest."""
 
     name: Annotated[str, Meta(min_length=1, max_length=4_096)]
     text: Annotated[str, Meta(max_length=MAX_SOURCE_CHARACTERS)]
@@ -74,7 +74,7 @@ class NameCounts(msgspec.Struct, kw_only=True):
     """Counts of names in some texts.
 
     Attributes:
-        examples: The first text that has it.
+        examples: For each name, the first text that has it.
         small: How often a word occurs in small letters.
         code: The names that are identifiers of code.
     """

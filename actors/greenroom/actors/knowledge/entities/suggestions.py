@@ -1,7 +1,7 @@
 """Suggest undeclared names that texts repeat: capitalised names, and identifiers of code.
 
-A capital counts only within a sentence, since every first word has one. A word that texts have as often in
-small letters is no name.
+A capital counts only within a sentence, since every first word of a sentence has one. A word is no name if
+texts have it more often in small letters.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from greenroom.actors.knowledge.entities.names import fold
 from greenroom.actors.knowledge.entities.records import NameCounts, Suggestion
 
-# Lookaheads instead of possessive quantifiers, which CPython before 3.11.5 matches wrongly.
+# There are lookaheads instead of possessive quantifiers: CPython before 3.11.5 matches the latter wrongly.
 _WORD: Final = r"[^\W\d_][^\W_]*(?![^\W_])(?:[.-][^\W_]+(?![^\W_]))*(?!\w)"
 _NAMES: Final = re.compile(
     rf"(?P<code>`[A-Za-z_][\w.:/@-]{{2,99}}`|\b[A-Za-z][a-z0-9]*(?:_[A-Za-z0-9]+)+\b)"
@@ -23,14 +23,14 @@ _NAMES: Final = re.compile(
 )
 _CAPITAL_WITHIN: Final = re.compile(r"[^\W\d_].*[A-Z]")
 MAX_KEPT: Final = 20_000
-"""Names that are counted at once; beyond twice as many, rare ones are dropped."""
+"""If more than twice as many names are counted, only this many are kept: rare names are dropped."""
 USUAL_COUNT: Final = 3
-"""Least occurrences of a suggested name by default."""
+"""By default, a suggested name occurs at least this often."""
 _MOST_WORDS: Final = 3
 _LONGEST: Final = 100
 _SHORTEST: Final = 2
 _LEAST_SHARE: Final = 0.5
-"""Least share of a name's occurrences that have a capital."""
+"""At least this share of a name's occurrences must have a capital."""
 
 
 class NameCounter:
@@ -44,7 +44,7 @@ class NameCounter:
         self._code: set[str] = set()
 
     def export(self) -> NameCounts:
-        """Return the counts, to be merged elsewhere."""
+        """Return the counts; another `NameCounter` can merge them."""
         return NameCounts(
             counts=self._counts,
             chunks=self._chunks,
@@ -72,7 +72,7 @@ class NameCounter:
         return found
 
     def merge(self, other: NameCounts) -> None:
-        """Add counts from elsewhere."""
+        """Add the counts of another `NameCounter`."""
         self._counts.update(other.counts)
         self._chunks.update(other.chunks)
         self._small.update(other.small)
@@ -82,7 +82,7 @@ class NameCounter:
             self._drop_rare()
 
     def suggest(self, known: Iterable[str], least: int, most: int) -> list[Suggestion]:
-        """Return the most frequent names, those in most chunks first."""
+        """Return the most frequent names; names in more chunks come first."""
         left_out = {fold(name) for name in known}
         best: dict[str, Suggestion] = {}
         for name, count in self._counts.items():

@@ -1,7 +1,7 @@
 """Compare a reply's files with the disk, where the client is connected.
 
-Only documents that were read from files are checked, never texts that were sent. And only files are checked
-that the caller may have ingested.
+It checks only documents that were read from files, never texts that were sent. And it checks only files that
+the caller may ingest.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from greenroom.actors.knowledge.corpora.requests.corpus_requests import Freshnes
 from greenroom.actors.knowledge.ingest.files.places import Reach, may_look
 
 SECONDS: Final = 0.25
-"""Files that are not checked by then are left out."""
+"""Files that are not checked within this time are left out."""
 _AT_ONCE: Final = 2
-"""Replies checked at once, so that a hanging file system blocks no other threads."""
+"""At most this many replies are checked at once, so that a hanging file system blocks no other threads."""
 _GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR})
 
 _limiter: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("files looked at")
 
 
 async def add_changes(freshness: FreshnessView, files: Sequence[IndexedFile], reach: Reach) -> FreshnessView:
-    """Add to a freshness which files have changed, if they may be checked."""
+    """Add the changed files to a freshness view, if the files may be checked."""
     if not files or (reach.roots == () and not reach.takes_client_folders):
         return freshness
     return add_states(freshness, await check_files(files, reach))
 
 
 async def check_files(files: Sequence[IndexedFile], reach: Reach) -> dict[str, bool | None]:
-    """Return whether each checked file differs from what was read; None: gone."""
+    """Return whether each checked file has changed since it was read; None if gone."""
     look = _FileCheck(files, reach)
     limiter = get_or_make(_limiter, lambda: trio.CapacityLimiter(_AT_ONCE))
     with trio.move_on_after(SECONDS):
@@ -45,7 +45,7 @@ async def check_files(files: Sequence[IndexedFile], reach: Reach) -> dict[str, b
 
 
 def add_states(freshness: FreshnessView, states: Mapping[str, bool | None]) -> FreshnessView:
-    """Return a freshness with the result of `check_files` its files."""
+    """Return a freshness view with the result of `check_files`."""
     return msgspec.structs.replace(
         freshness,
         files_checked=len(states),
@@ -55,7 +55,7 @@ def add_states(freshness: FreshnessView, states: Mapping[str, bool | None]) -> F
 
 
 class _FileCheck:
-    """A check of files in a thread, which its caller may abandon."""
+    """A check of files in a thread; the caller may abandon this thread."""
 
     def __init__(self, files: Sequence[IndexedFile], reach: Reach) -> None:
         self._files = files
@@ -64,8 +64,8 @@ class _FileCheck:
         self._states: dict[str, bool | None] = {}
 
     def run(self) -> None:
-        """Check the files until the check is ended."""
-        from greenroom.actors.knowledge.ingest.files.file_content import differs  # noqa: PLC0415 - slow, and in a thread by now
+        """Check the files until `end` is called."""
+        from greenroom.actors.knowledge.ingest.files.file_content import differs  # noqa: PLC0415 - slow, but this runs in a thread
 
         for file in self._files:
             if self._is_over.is_set():

@@ -55,7 +55,7 @@ class DocumentText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class IngestDocuments(Procedure[DocumentsIngested], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Put changed files or texts into a corpus, and remove deleted files' documents.
 
-    A document from a text stays until ``remove`` names it; one from a file is removed with the file.
+    A document from a text stays until ``remove`` names it; a document from a file is removed with the file.
     """
 
     runs = "here"
@@ -74,7 +74,7 @@ class IngestDocuments(Procedure[DocumentsIngested], frozen=True, metaclass=Check
 
     @property
     def needs_folders(self) -> bool:
-        """Whether the client must be queried for its folders."""
+        """Whether the server must query the client for its folders."""
         return bool(self.paths)
 
     async def run(self, client: FilesClient) -> DocumentsIngested:

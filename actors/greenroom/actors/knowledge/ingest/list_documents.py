@@ -36,7 +36,7 @@ class CorpusDocuments(
     cursor: listing_requests.Position | None = None
 
     async def run(self, client: FilesClient) -> listing_requests.DocumentsShown:
-        """Query the corpus, and compare the files with what was read."""
+        """Query the corpus, and check whether the files have changed since they were read."""
         request = ReadPage(
             corpus=self.corpus,
             holding=self.holding,

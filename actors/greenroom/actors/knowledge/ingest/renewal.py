@@ -1,7 +1,7 @@
-"""Read documents' files again, slowly, that a better reader can read since the server's start.
+"""After the server's start, slowly read files again for which there is a better reader.
 
 This matters after a reader was installed or updated. Workspaces do it themselves. A document is replaced
-only if its file is unchanged; a file that failed for a missing reader is read as it is now.
+only if its file is unchanged; a file that failed because its reader was missing is read as it is now.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ logger = logging.getLogger(__name__)
 
 _SERVER: Final = Principal(agent_id="greenroom")
 QUIET_SECONDS: Final = 5.0
-"""A server that has just started has other things to do first."""
+"""The wait after a server's start, since the server has other things to do first."""
 
 
 async def renew_documents(runtime: RuntimeClient, reach: Reach) -> None:
-    """Read files of all corpora again for which there is a better reader."""
+    """In all corpora, read files again for which there is a better reader."""
     await trio.sleep(QUIET_SECONDS)
     try:
         rows = await runtime.query(AllCorpora())
@@ -48,14 +48,14 @@ async def renew_documents(runtime: RuntimeClient, reach: Reach) -> None:
 
 
 async def _renew(runtime: RuntimeClient, principal: Principal, row: CorpusRow, reach: Reach) -> None:
-    """Renew a corpus's outdated documents; declare libraries that could not be before."""
+    """Renew a corpus's outdated documents; declare libraries that could not be declared before."""
     outdated = await _outdated(runtime, principal, row)
     paths = await read_in_thread(lambda: [path for path in outdated if may_look(path, reach)])
-    request = ReadManifests(corpus=row.full_name, only_changed=True)  # it also starts matching of names
+    request = ReadManifests(corpus=row.full_name, only_changed=True)  # this also starts the matching of names
     found = await runtime.ask(corpus_address(row), request, principal=principal)
     if paths or found.is_changed:
         await trio.to_thread.run_sync(import_module, "greenroom.actors.knowledge.ingest.run")
-        from greenroom.actors.knowledge.ingest.run import open_renewal  # noqa: PLC0415 - slow, and imported by now
+        from greenroom.actors.knowledge.ingest.run import open_renewal  # noqa: PLC0415 - slow, but already imported
 
         async with open_renewal(runtime, principal, row.full_name, closed=reach.closed) as ingestion:
             await ingestion.renew(paths)

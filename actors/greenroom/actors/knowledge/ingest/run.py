@@ -1,7 +1,7 @@
-"""An ingest run: walk, read, compare, parse, put; then remove what is gone.
+"""An ingest run: walk, read, compare, parse, store; then remove documents of deleted files.
 
-Each file is put atomically, and digests tell what a corpus has. So the process may die at any moment: a new
-run resumes.
+Each file is stored atomically, and digests show which versions a corpus has. So the process may die at any
+moment: a new run resumes.
 """
 
 from __future__ import annotations
@@ -54,27 +54,27 @@ from greenroom.runtime import Message, Refusal, RuntimeClient
 
 R = TypeVar("R")
 Progress = Callable[[int, int], None]
-"""Called with the numbers of files done and of all files; 0 while that is unknown."""
+"""Called with the number of processed files and the number of all files (0 if unknown)."""
 Charge = Callable[[int, str], Awaitable[None]]
-"""Charges bytes to an action, before they are stored."""
+"""Charges bytes to an action before the bytes are stored."""
 
 AT_ONCE: Final = 2
-"""Files that are parsed at once."""
+"""At most this many files are parsed at once."""
 UNDER_WAY: Final = 6
-"""Files that are parsed or wait to be stored, so that parsers wait neither for that nor for a merge."""
+"""At most this many files are parsed or wait to be stored. So parsers wait for neither storing nor merges."""
 _REST: Final = 1.0
-"""Pause after a file that is read again in the background, in multiples of its time."""
+"""The pause after a file was read again in the background, as a multiple of the time that it took."""
 _renewals: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("renewals")
 _REMOVED_AT_ONCE: Final = 500
 _SLACK_SECONDS: Final = 2.0
 _COUNTING: Final = 8
-"""Counting the files for progress may take one part in so many of the call's time."""
+"""Counting the files for progress may take at most 1/`_COUNTING` of the call's time."""
 _SHARE: Final = 4
-"""A file may take one part in so many of the time left; slower ones are retried at the end."""
+"""A file may take at most 1/`_SHARE` of the time left; slower files are retried at the end."""
 
 
 class Text(NamedTuple):
-    """A document that is sent as text; its path's ending tells its kind."""
+    """A document that is sent as text; the ending of its path shows its kind."""
 
     path: str
     text: str
@@ -98,16 +98,16 @@ async def open_ingestion(
     Args:
         runtime: The runtime of the corpus.
         principal: The caller.
-        corpus: Its name.
+        corpus: The corpus's name.
         make: Whether to create a missing corpus.
-        root: Folder of a workspace, to which paths are relative; its files are read as `arrange` sorts them.
+        root: The folder of a workspace; paths are relative to it. `arrange` gives the order of files.
         closed: Folders that are never read.
-        within: As `walk` takes them.
+        within: The allowed roots, see `walk`.
         progress: Receives the progress.
         charge: Charges the stored bytes.
 
     Raises:
-        Refusal: The principal may not have the corpus, there is none, or it has another folder.
+        Refusal: The principal has no access to the corpus, it does not exist, or it has another folder.
     """
     named = check_request(corpus_requests.ListDocuments(corpus=corpus))
     if make:
@@ -133,7 +133,7 @@ async def open_renewal(
     root: str | None = None,
     closed: Sequence[str] = (),
 ) -> AsyncIterator[Ingestion]:
-    """Open an ingestion that reads files again; one at a time in this process."""
+    """Open an ingestion that reads files again; this process has one at a time."""
     async with (
         get_or_make(_renewals, lambda: trio.CapacityLimiter(1)),
         open_ingestion(runtime, principal, corpus, make=False, root=root, closed=closed) as ingestion,
@@ -143,11 +143,11 @@ async def open_renewal(
 
 @dataclass
 class Ingestion:
-    """Fills one corpus; see `open_ingestion`.
+    """Ingests files and texts into one corpus; see `open_ingestion`.
 
     Attributes:
         parsers: The parser processes.
-        outdated: Unchanged files of a workspace with a better reader now, for `renew`.
+        outdated: Unchanged files of a workspace for which there is a better reader now; `renew` takes them.
     """
 
     _runtime: RuntimeClient
@@ -166,11 +166,11 @@ class Ingestion:
         self._base = "" if self._row.root is None else f"{self._row.root}/"
 
     async def files(self, roots: Iterable[str]) -> DocumentsIngested:
-        """Put in what changed below some files and folders, and remove documents of files gone.
+        """Ingest changed files below the roots, and remove documents of deleted files.
 
         Raises:
-            Refusal: The corpus is full or gone; what was put before stays.
-            GreenroomError: As `RuntimeClient.ask`.
+            Refusal: The corpus is full or gone; files that were already stored stay.
+            GreenroomError: For the same reasons as `RuntimeClient.ask`.
         """
         outermost = find_outermost(roots)
         await self.learn(outermost)
@@ -186,9 +186,9 @@ class Ingestion:
         return await self._ingest(outermost, found, set(self._known), total=total)
 
     async def changes(self, roots: Sequence[str], paths: Iterable[str]) -> DocumentsIngested:
-        """Put in or remove what is at some paths below known roots.
+        """Ingest or remove the documents at some paths below known roots.
 
-        `files` or `learn` must have run; raises as `files`.
+        `files` or `learn` must have run. It raises the same errors as `files`.
         """
         outermost = find_outermost(paths)
         gone = {path for path in outermost if path in self._known}
@@ -203,7 +203,7 @@ class Ingestion:
         return await self._ingest(roots, found, gone, changed=outermost)
 
     async def texts(self, texts: Sequence[Text], remove: Iterable[str] = ()) -> DocumentsIngested:
-        """Put in texts, and remove documents by path; raises as `files`."""
+        """Ingest texts, and remove documents by path; raises the same errors as `files`."""
         gone = set(remove).difference(text.path for text in texts)
         run = IngestRun(Report(self._row.full_name), gone, _deadline())
         jobs: list[Job] = []
@@ -231,11 +231,11 @@ class Ingestion:
         return run.report.reply()
 
     async def waits_for_vectors(self) -> bool:
-        """Return whether some chunks still lack vectors; raises as `ask`."""
+        """Return whether some chunks still have no vectors; raises the same errors as `ask`."""
         return (await self.ask(corpus_requests.DescribeCorpus(row=self._row))).waiting_for_vectors > 0
 
     async def learn(self, roots: Sequence[str]) -> None:
-        """Load digests of the documents below the roots, for `changes`; raises as `ask`."""
+        """Load digests of the documents below the roots, for `changes`; raises errors of `ask`."""
         self._known.clear()
         after: str | None = None
         while True:
@@ -260,7 +260,7 @@ class Ingestion:
         total: int = 0,
         changed: Sequence[str] | None = None,
     ) -> DocumentsIngested:
-        """Put in the found files below the roots, or only what changed there."""
+        """Ingest the found files below the roots, or only the ``changed`` paths there."""
         run = IngestRun(Report(self._row.full_name), gone, _deadline())
         notes = self._make_reporter(run)
         there: list[str] = []
@@ -297,7 +297,7 @@ class Ingestion:
 
     @contextmanager
     def _audit(self, run: IngestRun) -> Iterator[None]:
-        """Audit the changes, also of a cut run; a workspace changes too often for that."""
+        """Audit the changes, even of a cut run; skip workspaces, which change too often."""
         try:
             yield
         finally:
@@ -364,10 +364,10 @@ class Ingestion:
                     run.postpone(job.path, self.parsers.failures.seconds(job), is_last=share == 1)
 
     async def renew(self, paths: Collection[str]) -> None:
-        """Read files again that have a better reader now, slowly, one after the other.
+        """Slowly read files again that have a better reader now, one after the other.
 
-        Changed files of a workspace are left to its watcher. In a corpus of documents, files that failed
-        before are read, too.
+        It skips changed files of a workspace: the workspace's watcher ingests them. In a corpus of documents,
+        it also reads files that failed before.
         """
         run = IngestRun(Report(self._row.full_name), set(), inf)
         for path in paths:
@@ -406,10 +406,10 @@ class Ingestion:
             await self._put(run, job, 1, renews=True)
 
     async def _put(self, run: IngestRun, job: Job, share: int, *, renews: bool = False) -> bool:
-        """Parse one file and put it in, or leave it out and remove its document.
+        """Parse and store one file, or leave it out and remove its document.
 
-        ``share`` divides the time left; returns whether that was enough. With ``renews`` only the reader is
-        newer: the stored document stays if that reads less.
+        The file may take 1/``share`` of the time left; return whether that was enough. With ``renews``, only
+        the reader is newer; if this reader reads less, the stored document stays.
         """
         parsed = None
         name = job.path.removeprefix(self._base)
@@ -431,7 +431,7 @@ class Ingestion:
             is_open = job.is_source and known is not None and known.masking < MASKING
             run.fail(job.path, parsed.failure, stays=parsed.stays and not is_open)
             return True
-        # A hostile file may control its parser, so path and kind of document come from the job. Paths
+        # A hostile file may control its parser, so the document's path and kind come from the job. Paths
         # of a workspace are relative, so they must not be checked on this machine's disk.
         is_file = job.is_file and not self._base
         document = msgspec.structs.replace(parsed.document, path=name, is_file=is_file)
@@ -471,7 +471,7 @@ class Ingestion:
             left = [*answer.left, *left[_REMOVED_AT_ONCE:]]
 
     async def _declare_libraries(self, run: IngestRun) -> None:
-        """Declare the libraries of the corpus's manifests, if one of these changed."""
+        """Declare the libraries of the corpus's manifests, if a manifest changed."""
         found = await self.ask(entity_requests.ReadManifests(corpus=self._row.full_name, only_changed=True))
         if not found.is_changed:
             return
@@ -480,7 +480,7 @@ class Ingestion:
             corpus=self._row.full_name,
             libraries=libraries,
             manifests=found.state,
-            are_all=not unreadable,  # one that is being edited keeps its libraries
+            are_all=not unreadable,  # a manifest that is being edited keeps its libraries
         )
         try:
             await self.ask(request)
@@ -490,7 +490,7 @@ class Ingestion:
             run.report.leave_out(found.manifests[0].name, f"its libraries are refused: {refusal.sentence}")
 
     async def ask(self, message: Message[R]) -> R:
-        """Send a message to the corpus; raises as `RuntimeClient.ask`."""
+        """Send a message to the corpus; raises the same errors as `RuntimeClient.ask`."""
         return await self._runtime.ask(corpus_address(self._row), message, principal=self._principal)
 
 
@@ -500,7 +500,7 @@ def _deadline() -> float:
 
 @contextmanager
 def _in_time(run: IngestRun, more: float = 0.0) -> Iterator[None]:
-    """Cancel what a run waits for just in time for its reply."""
+    """Cancel a run's work early enough for its reply."""
     with trio.CancelScope(deadline=run.deadline + _SLACK_SECONDS / 2 + more) as time:
         yield
     if time.cancelled_caught:

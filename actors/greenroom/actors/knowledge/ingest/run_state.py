@@ -1,4 +1,4 @@
-"""The state of one ingest run, which reads no files itself: counts, failures, progress."""
+"""The state of one ingest run: counts, failures, progress. This module reads no files."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ from greenroom.runtime import GreenroomError, Message
 logger = logging.getLogger(__name__)
 
 MAX_FILES: Final = 250_000
-"""Most files of one run."""
+"""Maximum number of files of one run."""
 _QUIET: Final = frozenset({EMPTY, HIDDEN, IGNORED, MADE})
 _MEANT: Final = _QUIET | {BELOW_A_LINK, COPIED, LINK, NOT_REGULAR, OUR_OWN, SECRET}
 """Reasons for files that are left out on purpose."""
 
 
 MAX_NAMED: Final = 100
-"""Files left out that are named, besides secrets; more are only counted."""
+"""Besides secrets, at most this many left-out files are named; the rest are only counted."""
 MAX_SECRETS: Final = 10_000
-"""Secrets that are named; with more of them a workspace recounts all after each change."""
+"""At most this many secrets are named; a workspace with more recounts all of them after each change."""
 EVERY: Final = 1.0
 """Seconds between two reports of progress; a shorter run reports only its end."""
 
@@ -55,9 +55,9 @@ class Step(NamedTuple):
     """Result of checking some files.
 
     Attributes:
-        job: The next changed file; None after a while without one, or at the end.
+        job: The next changed file; None after many unchanged files, or at the end.
         found: Files that still exist.
-        outdated: Unchanged ones that have a better reader now.
+        outdated: Unchanged files that have a better reader now.
     """
 
     job: Job | None
@@ -69,7 +69,7 @@ class Step(NamedTuple):
 
 
 class Report:
-    """Counts the results of an ingestion, complete or cut."""
+    """Counts the results of an ingestion, even if it was cut."""
 
     def __init__(self, corpus: str) -> None:
         self.complete = True
@@ -81,7 +81,7 @@ class Report:
         self._chunks = self._bytes = 0
 
     def count_stored(self, state: str, chunks: int, size: int) -> None:
-        """Count a document that was put in."""
+        """Count a document that was stored."""
         self._states[state] += 1
         if state != "unchanged":
             self._chunks += chunks
@@ -96,7 +96,7 @@ class Report:
         self._states["removed"] += count
 
     def leave_out(self, path: str, reason: str, *, is_listed: bool = True) -> None:
-        """Count a file or folder left out, and list it if `is_listed`."""
+        """Count a left-out file or folder, and list it if `is_listed`."""
         self._reasons[reason] += 1
         if reason == SECRET and len(self._secrets) < MAX_SECRETS:
             self._secrets.append(LeftOutFile(path, reason))
@@ -110,7 +110,7 @@ class Report:
 
     @property
     def changes(self) -> dict[str, Any]:
-        """How many documents were put in or removed; empty for none."""
+        """The numbers of stored and removed documents, by kind; empty if there are none."""
         changes = {name: self._states[name] for name in ("added", "changed", "removed")}
         return {**changes, "bytes": self._bytes} if any(changes.values()) else {}
 
@@ -136,8 +136,8 @@ class IngestRun:
 
     Attributes:
         looked_at: How many possible documents were checked.
-        gone: Documents without a file so far.
-        slow: Files to retry at the end, and the seconds that parsing them took in vain.
+        gone: Documents whose file has not been found so far.
+        slow: Files to retry at the end, and the seconds that were spent on them without a result.
         outdated: Unchanged files that have a better reader now.
     """
 
@@ -167,7 +167,7 @@ class IngestRun:
             self.report.complete = False
         else:
             self.slow[path] = seconds
-            self.looked_at -= 1  # it will be counted again
+            self.looked_at -= 1  # the retry counts it again
 
     def is_cut(self) -> bool:
         """Return whether the run ends early, and record that."""
@@ -179,7 +179,7 @@ class IngestRun:
         return True
 
     def fail(self, path: str, reason: str, *, stays: bool = False) -> None:
-        """Leave out a file that cannot be put in; unless `stays`, its document is removed."""
+        """Leave out a file that cannot be stored; unless `stays`, its document is removed."""
         self.report.leave_out(path, reason)
         self._note_failure(path, reason)
         if not stays:
@@ -193,12 +193,12 @@ class IngestRun:
 
 
 def is_failure(path: str, reason: str) -> bool:
-    """Return whether it is a failure to leave out a file for this reason."""
+    """Return whether a file that is left out for this reason counts as failed."""
     return is_known_name(path) if reason == NO_TEXT else reason not in _MEANT
 
 
 class ProgressReporter:
-    """Reports one run to its corpus; ``base``: a workspace's folder with a slash."""
+    """Reports one run to its corpus; ``base`` is a workspace's folder with a slash."""
 
     def __init__(
         self, ask: Callable[[Message[None]], Awaitable[None]], corpus: str, base: str, run: IngestRun
@@ -211,15 +211,15 @@ class ProgressReporter:
         self._has_reported = False
 
     async def report_repeatedly(self, total: int) -> None:
-        """Report progress every second until cancelled; of a workspace the lease's holder does."""
+        """Report progress every second until cancelled; for a workspace, the lease holder reports instead."""
         while self._id:
             await trio.sleep(EVERY)
             self._has_reported = True
             await self._send(self._make_report(total))
 
     async def end(self, below: Sequence[str] = (), *, was_all: bool = False) -> None:
-        """Report the end of the run, and the files and folders that it processed completely."""
-        names = [printable_path(self._make_name(path)) for path in below]  # as in the failures
+        """Report the end of the run, and the completely processed files and folders."""
+        names = [printable_path(self._make_name(path)) for path in below]  # printable, as in the failures
         note = self._make_report(0, below=names, is_over=True, was_all=was_all and not self._base)
         if note.failed or note.below or note.was_all or self._has_reported:
             await self._send(note)
@@ -244,7 +244,7 @@ class ProgressReporter:
         return "" if f"{path}/" == self._base else path.removeprefix(self._base)
 
     async def _send(self, note: NoteIngest) -> None:
-        """Send a report; a run does not fail because its report does."""
+        """Send a report; if sending fails, the run does not fail."""
         try:
             await self._ask(note)
         except GreenroomError as error:

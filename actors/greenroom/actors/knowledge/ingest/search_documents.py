@@ -50,7 +50,7 @@ class SemanticSearch(
     corpus: corpus_requests.SearchedCorpus = corpus_requests.DEFAULT_CORPUS
 
     async def run(self, client: FilesClient) -> corpus_requests.ChunksFound:
-        """Query the corpus, or all."""
+        """Query the corpus, or all corpora."""
         least = least_of(self.min_score, self.min_relevance)
         request = corpus_requests.FindChunks(
             corpus=corpus_requests.DEFAULT_CORPUS,

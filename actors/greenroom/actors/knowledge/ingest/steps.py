@@ -25,11 +25,11 @@ Ts = TypeVarTuple("Ts")
 
 _LOOKED_AT: Final = 256
 _READ: Final = 64 << 20
-"""Files and bytes per step, about, so that a step is short."""
+"""A step reads about this many files or bytes at most, so that it is short."""
 
 
 class Known(NamedTuple):
-    """What a corpus has of a file: digest, reader and version of masking."""
+    """The data that a corpus has about a file: digest, reader and version of masking."""
 
     digest: str
     reader: str
@@ -53,12 +53,12 @@ def count_files(found: Iterable[Found | LeftOut]) -> int:
 
 
 async def in_thread(function: Callable[[*Ts], R], *arguments: *Ts) -> R:
-    """Run a function in a thread that is abandoned on cancellation: a disk may hang."""
+    """Run a function in a thread; cancellation abandons the thread, since a disk may hang."""
     return await trio.to_thread.run_sync(function, *arguments, abandon_on_cancel=True)
 
 
 def next_step(files: Iterator[Found | LeftOut], known: Mapping[str, Known], *, is_source: bool) -> Step:
-    """Read files up to the next changed one; run this in a thread."""
+    """Read files up to the next changed file; run this in a thread."""
     found: list[str] = []
     outdated: list[str] = []
     left_out: list[LeftOut] = []
@@ -96,14 +96,14 @@ def read_job(path: str, *, is_source: bool) -> Job | LeftOut | None:
         return None
     except OSError as error:
         return LeftOut(path, f"{UNREADABLE}: {error.strerror}", is_known=False)
-    if is_source and kind == "html":  # so that tags and scripts can be found
+    if is_source and kind == "html":  # so that searches find tags and scripts
         kind = "code"
     reader = get_reader(path, kind, is_source=is_source)
     return Job(path, kind, modified_at, data, is_source=is_source, is_file=True, reader=reader)
 
 
 def find_below(paths: Iterable[str], folders: Collection[str]) -> set[str]:
-    """Return the paths in one of the folders, in time by their lengths."""
+    """Return the paths in the folders; the number of folders hardly affects the time."""
     return {path for path in paths if any(folder in folders for folder in _folders_of(path))}
 
 
@@ -115,12 +115,12 @@ def _folders_of(path: str) -> Iterator[str]:
 
 
 def find_outside(paths: Iterable[str], folders: Collection[str]) -> list[str]:
-    """Return the paths that are in none of a few folders."""
+    """Return the paths that are in none of the folders, which should be few."""
     return [path for path in paths if not any(is_below(path, folder) for folder in folders)]
 
 
 def find_outermost(paths: Iterable[str]) -> list[str]:
-    """Return paths without those that are below others."""
+    """Return the paths that are not below another path."""
     found: list[str] = []
     for path in sorted(set(paths), key=lambda path: f"{path}/"):
         if not found or not is_below(path, found[-1]):
@@ -133,10 +133,10 @@ _PROSE: Final = frozenset({"markdown", "rst"})
 
 
 def arrange(found: Iterable[Found | LeftOut], most: int) -> tuple[list[Found | LeftOut], int]:
-    """Sort into those left out, code, documents and the rest, small files first in each.
+    """Sort into left-out entries, code, documents and other files; small files first in each.
 
-    Returns one file beyond ``most`` where there are more, and the number of all. It reads the sizes of the
-    files, so run it in a thread.
+    If there are more than ``most`` files, it returns one more than ``most``, and the number of all files. It
+    reads the sizes of the files, so run it in a thread.
     """
     files: list[Found | LeftOut] = []
     total = 0

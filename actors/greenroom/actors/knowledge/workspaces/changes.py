@@ -1,6 +1,6 @@
-"""Read a work tree's uncommitted changes with git, running nothing of the repository.
+"""Read a work tree's uncommitted changes with git, but run no program of the repository.
 
-See `work_tree`. Besides, git gets a minimal environment, and limits of time and output.
+`work_tree` explains how. In addition, git runs in a minimal environment, with limits on time and output.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from greenroom.actors.knowledge.workspaces.work_tree import (
 
 _HUNK: Final = re.compile(r"(@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@)(.*)", re.DOTALL)
 _HEADING: Final = 20
-"""git shows 80 bytes of a line above a hunk: at least so many characters."""
+"""Above a hunk, git shows 80 bytes of a line; these are at least this many characters."""
 _BOTH: Final = f"{LEFT_OUT_BEGINS}line]"
 SECONDS: Final = 10.0
-"""Time of all git commands for the differences."""
+"""Time limit for all git commands that read the differences."""
 MASKING_SECONDS: Final = 20.0
-"""Time of finding secrets in the changed files."""
+"""Time limit for finding secrets in the changed files."""
 _NAMED: Final = 5
 MAX_NAMES: Final = 1 << 20
 MAX_DIFF: Final = 2 << 20
-"""Bytes of differences that are read."""
+"""Maximum bytes of differences that are read."""
 MAX_FILES: Final = 300
-"""Changed files that are read."""
+"""Maximum number of changed files that are read."""
 _EMPTY_TREE: Final = {
     40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     64: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
@@ -77,7 +77,7 @@ _DIFF: Final = (
 
 
 class FileChange(msgspec.Struct, frozen=True):
-    """A file that differs from the last commit, a new one without difference."""
+    """A file that differs from the last commit; for a new file, ``diff`` is empty."""
 
     path: str
     diff: str = ""
@@ -185,7 +185,7 @@ async def _prepare_git(tree: WorkTree, program: str, temporary: Path) -> _Git:
 
 
 class _Differences(NamedTuple):
-    """The base commit, unmasked differences, untracked files, and what is left out."""
+    """The base commit, unmasked differences, untracked files, and notes on left-out files."""
 
     base: str
     files: list[FileChange]
@@ -194,7 +194,7 @@ class _Differences(NamedTuple):
 
 
 async def _differences(git: _Git, below: str, path: str, closed: Sequence[str]) -> _Differences:
-    """Return the changes below a folder; the first of `closed` is the workspace's own."""
+    """Return the changes below a folder; the first path in ``closed`` is the workspace's root."""
     root, *never = closed
     base = (await git.output("rev-parse", "--verify", "--quiet", "HEAD", limit=100, may_fail=True))[0].strip()
     if not base:  # nothing is committed yet
@@ -231,7 +231,7 @@ async def _differences(git: _Git, below: str, path: str, closed: Sequence[str]) 
 
 
 async def _mask_changes(git: _Git, top: str, below: str, found: _Differences) -> Changes:
-    """Mask secrets in the differences; leave out those that cannot be masked."""
+    """Mask secrets in the differences; leave out differences that cannot be masked."""
     shown: dict[str, FileChange] = {}
     with trio.move_on_after(MASKING_SECONDS):
         async with open_masking() as masking:
@@ -249,12 +249,12 @@ async def _mask_changes(git: _Git, top: str, below: str, found: _Differences) ->
 
 
 async def _mask_file(git: _Git, masking: Masking, diff: str, place: str, top: str) -> str:
-    """Mask a difference, by the marks of both whole versions of its file.
+    """Mask a difference by the marks of both whole versions of its file.
 
-    ``place`` is the older one, in git's notation.
+    ``place`` names the older version in git's notation.
 
     Raises:
-        DifferentError: The versions do not match the difference, or one is missing.
+        DifferentError: The versions do not match the difference, or a version is missing.
     """
     old = new = Version([], [])
     if "\n@@ -" in diff:
@@ -303,7 +303,7 @@ def _first_line(errors: Path) -> str:
 
 
 class Version(NamedTuple):
-    """The lines of a file, unmasked and masked; both empty for a missing version."""
+    """The lines of a file, unmasked and masked; a missing version has no lines."""
 
     own: list[str]
     shown: list[str]
@@ -319,13 +319,13 @@ class DifferentError(Exception):
 
 
 def mask_diff(diff: str, old: Version, new: Version) -> str:
-    """Mask a file's difference in git's format, by the marks in both its versions.
+    """Mask a difference in git's format by the marks in both versions of a file.
 
-    A difference alone is not enough: a line far above may mark another as a secret. A line that differs from
-    its version at that line number is never shown.
+    The difference alone is not enough: a line far above may show that another line is a secret. A line is
+    shown only if the version has the same line at that line number.
 
     Raises:
-        DifferentError: Its lines do not match the versions.
+        DifferentError: The lines of the difference do not match the versions.
     """
     return "\n".join(_mask_lines(diff, old, new))
 

@@ -1,7 +1,7 @@
-"""Read parts of a workspace's files, of which the path was checked; follow no links.
+"""Read parts of a workspace's files by checked paths; follow no links.
 
-Secrets are searched for in the whole file, since a line far above may mark another as one. In a file longer
-than any that is indexed, only the text near the requested lines is searched.
+The whole file is searched for secrets, since a line far above may show that another line is a secret. A file
+that is too long to be indexed is searched only near the requested lines.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from greenroom.actors.knowledge.ingest.files.file_content import read_rest
 from greenroom.actors.knowledge.ingest.parsing.masking import open_masking
 
 MAX_BYTES: Final = 64 << 20
-"""Most bytes of a file that is read in parts."""
+"""Maximum bytes of a file that is read in parts."""
 _WHOLE: Final = 16 << 20
-"""Most bytes that are searched for secrets as a whole."""
+"""Maximum bytes of a file that is searched for secrets as a whole."""
 _NEAR: Final = 256 << 10
 """Bytes searched before and after the requested lines of a longer file."""
 _HEAD: Final = 8_192
 _LONGEST: Final = 4
-"""Most bytes of a character in UTF-8."""
+"""Maximum bytes of a character in UTF-8."""
 _WIDE: Final = (b"\xff\xfe", b"\xfe\xff")
 _MAX_WIDE: Final = 16 << 20
 
 
 class FilePart(NamedTuple):
-    """Some lines of a file, masked, counted from 1.
+    """Some masked lines of a file; line numbers count from 1.
 
-    ``lines``, ``bytes`` and ``digest`` are of the whole file.
+    ``lines``, ``bytes`` and ``digest`` describe the whole file.
     """
 
     text: str
@@ -62,19 +62,19 @@ class _File(NamedTuple):
 async def read_part(
     path: str, first: int, last: int | None, room: int, *, is_allowed: bool = False
 ) -> FilePart:
-    """Return some lines of a file, as many as fit, at least one.
+    """Return as many lines of a file as fit into ``room``, but at least one.
 
     Args:
-        path: Its path, without links.
+        path: The file's path, without links.
         first: The first line, counted from 1.
-        last: The last one; None for the end of the file.
-        room: Most characters.
-        is_allowed: Whether the file may be read although it looks like a secret, unmasked.
+        last: The last line; None for the end of the file.
+        room: The maximum number of characters.
+        is_allowed: Whether the file may be read unmasked although it looks like a secret.
 
     Raises:
-        UnreadableFileError: It is no text, too large, may hold secrets or has fewer lines, or searching for
-        secrets took too long.
-        OSError: It cannot be opened or read.
+        UnreadableFileError: The file is not text, is too large, may hold secrets or has fewer lines, or the
+        search for secrets took too long.
+        OSError: The file cannot be opened or read.
     """
     file = await read_in_thread(_read, path, first, is_allowed)
     if is_allowed:
@@ -138,12 +138,12 @@ def _make_part(file: _File, marks: Marks, first: int, last: int | None, room: in
 
 
 def version_key(path: str, size: int, modified_at: int) -> str:
-    """Return a key that differs between versions of a file, without reading it."""
+    """Return a key that differs between versions of a file; the file is not read."""
     return f"{path}\0{size}\0{modified_at}"
 
 
 def list_versions(root: str, names: Sequence[str]) -> list[tuple[str, int]]:
-    """Return the version and size of files below a folder, without those that are gone."""
+    """Return version keys and sizes of files below a folder; leave out missing files."""
     found: list[tuple[str, int]] = []
     for name in names:
         path = f"{root}/{name}"
@@ -155,7 +155,7 @@ def list_versions(root: str, names: Sequence[str]) -> list[tuple[str, int]]:
 
 
 def compute_digest(path: str) -> str | None:
-    """Return the digest of a file, None for an unreadable one."""
+    """Return the digest of a file, or None if the file cannot be read."""
     try:
         with open_regular_file(path) as file:
             return digest_of(read_rest(file, b"", MAX_BYTES))

@@ -1,7 +1,7 @@
 """Index workspaces in the background: on first use, and again after each change.
 
-Of several processes on one folder, one holds the indexing lease and the others wait for it to end.
-Searches use the current index and report its progress; the first one waits for it a while.
+If several processes share a folder, one holds the indexing lease; the others wait until the lease ends.
+Searches use the current index and report its progress. The first search waits for the index for a while.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 QUIET_SECONDS: Final = 60.0
-"""After so long without a change the parser processes are ended."""
+"""After this many seconds without a change, the parser processes end."""
 UNWATCHED_SECONDS: Final = 120.0
-"""Where the system does not notify of changes, all files are checked at this interval."""
+"""If the system does not report changes, all files are checked at this interval."""
 RETRY_SECONDS: Final = 30.0
 MOST: Final = 100
-"""Most workspaces of one process."""
+"""Maximum number of workspaces of one process."""
 SLOW_SECONDS: Final = 0.2
-"""A change that is not indexed after so long is reported as being indexed, to other processes, too."""
+"""A change that takes longer than this is reported as being indexed, also to other processes."""
 MANY: Final = 1_000
-"""After so many changes at once, as of checking out a branch, all files are checked."""
+"""If more paths than this change at once, as when a branch is checked out, all files are checked."""
 _GOODBYE_SECONDS: Final = 1.0
 
 
@@ -71,7 +71,7 @@ class Workspaces:
         self._indexers: dict[str, Indexer] = {}
 
     def need(self, principal: Principal, row: CorpusRow, closed: Sequence[str]) -> Indexer | None:
-        """Return the indexer of a workspace, started if there was none; None for too many."""
+        """Return a workspace's indexer, and start it if needed; None if there are too many."""
         indexer = self._indexers.get(row.key)
         if indexer is None and len(self._indexers) < MOST:
             indexer = self._indexers[row.key] = Indexer(self._runtime, principal, row, closed)
@@ -90,11 +90,11 @@ class Workspaces:
 
 
 class Indexer:
-    """Indexes one workspace while this process holds its lease, and else waits for that.
+    """Indexes one workspace while this process holds its lease; else waits for the lease.
 
     Attributes:
-        patience: Until when, on trio's clock, searches wait for the index; set by the first one.
-        settled: Set once the index matches the folder, another process indexes it, or it cannot be indexed.
+        patience: The time on trio's clock until which searches wait for the index; the first search sets it.
+        settled: Set once the index matches the folder, another process indexes the folder, or indexing fails.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Indexer:
 
     async def run(self) -> None:
         """Index the workspace until the folder or its corpus is gone."""
-        # Both are slow to import, and only needed here.
+        # Both modules are slow to import, and only this function needs them.
         for module in ("run", "files.watch"):
             await trio.to_thread.run_sync(import_module, f"greenroom.actors.knowledge.ingest.{module}")
         self._token = await trio.to_thread.run_sync(new_holder)
@@ -141,7 +141,7 @@ class Indexer:
                 await self._update_lease("unwatched")
 
     async def _try_indexing(self) -> bool:
-        """Index while this process has the lease, else wait; return whether to go on."""
+        """Index while this process has the lease, or else wait; return whether to continue."""
         goes_on = True
         try:
             if (await self._update_lease("indexing")).is_asker:
@@ -187,8 +187,8 @@ class Indexer:
         return await trio.to_thread.run_sync(os.path.isdir, self.root, abandon_on_cancel=True)
 
     async def _watch(self) -> None:
-        """Index what is there and what changes; without notifications, only once."""
-        from greenroom.actors.knowledge.ingest.files.watch import NotWatchedError, watch  # noqa: PLC0415  imported by now
+        """Index all files, then each change; without notifications of changes, index once."""
+        from greenroom.actors.knowledge.ingest.files.watch import NotWatchedError, watch  # noqa: PLC0415  already imported
 
         failed: ExceptionGroup[NotWatchedError] | None = None
         try:
@@ -201,7 +201,7 @@ class Indexer:
             self._changes, self._waiting = None, 0
         if failed is not None:
             logger.warning("%s", failed.exceptions[0])
-            self._waiting = 1  # so that it is not reported as watched
+            self._waiting = 1  # so that the workspace is not reported as watched
             await self._index_changes(frozenset(), None)
             await self._read_outdated()
             await self._update_lease("unwatched")
@@ -228,8 +228,8 @@ class Indexer:
     async def _index_changes(
         self, paths: frozenset[str], more: trio.MemoryReceiveChannel[frozenset[str]] | None
     ) -> None:
-        """Index changed paths, or everything for an empty set, and the changes that follow soon."""
-        from greenroom.actors.knowledge.ingest.run import open_ingestion  # noqa: PLC0415  imported by now
+        """Index changed paths (an empty set means all), and the changes that follow soon."""
+        from greenroom.actors.knowledge.ingest.run import open_ingestion  # noqa: PLC0415  already imported
 
         async with open_ingestion(
             self._runtime,
@@ -255,13 +255,13 @@ class Indexer:
                     return
 
     def _are_few(self, paths: frozenset[str]) -> bool:
-        """Return whether to check these paths alone, knowing all secrets by name."""
-        from greenroom.actors.knowledge.ingest.run_state import MAX_SECRETS  # noqa: PLC0415  imported by now
+        """Return whether to check only these paths; all secrets must be known by name."""
+        from greenroom.actors.knowledge.ingest.run_state import MAX_SECRETS  # noqa: PLC0415  already imported
 
         return 0 < len(paths) <= MANY and (self._left_out or {}).get(SECRET, 0) <= MAX_SECRETS
 
     async def _index_paths(self, ingestion: Ingestion, paths: frozenset[str]) -> None:
-        """Index some paths; report that if it takes noticeably long."""
+        """Index some paths; if this takes noticeably long, report it."""
         async with trio.open_nursery() as nursery:
 
             async def say() -> None:
@@ -275,7 +275,7 @@ class Indexer:
             await self._update_lease("watching")
 
     def _count_secrets(self, done: DocumentsIngested, changed: frozenset[str]) -> bool:
-        from greenroom.actors.knowledge.ingest.steps import find_below  # noqa: PLC0415  imported by now
+        from greenroom.actors.knowledge.ingest.steps import find_below  # noqa: PLC0415  already imported
 
         gone = find_below(self._secrets, changed) | self._secrets & changed
         there = (self._secrets - gone) | _list_secrets(done)
@@ -302,7 +302,7 @@ class Indexer:
 
     async def _read_outdated(self) -> None:
         """Read outdated files again, for one workspace at a time."""
-        from greenroom.actors.knowledge.ingest.run import open_renewal  # noqa: PLC0415  imported by now
+        from greenroom.actors.knowledge.ingest.run import open_renewal  # noqa: PLC0415  already imported
 
         while self._outdated:
             async with open_renewal(
@@ -334,7 +334,7 @@ def _list_secrets(done: DocumentsIngested) -> set[str]:
 
 
 async def release_if_dead(runtime: RuntimeClient, principal: Principal, row: CorpusRow) -> bool:
-    """Return whether a workspace's lease is free; release that of a process that has died."""
+    """Return whether a workspace's lease is free; release the lease of a dead process."""
     address, corpus = corpus_address(row), row.full_name
     holder = await runtime.ask(address, FindKeeper(corpus=corpus), principal=principal)
     if not holder:
@@ -346,17 +346,17 @@ async def release_if_dead(runtime: RuntimeClient, principal: Principal, row: Cor
 
 
 _SLACK_SECONDS: Final = 2.0
-"""Tolerance for the start time of a process, as the clock may be set."""
+"""Tolerance for the start time of a process, because the system clock may be set."""
 
 
 def new_holder() -> str:
-    """Return an id of a lease's holder in this process, unlike any other."""
+    """Return a new, unique id for a lease holder in this process."""
     began = psutil.Process().create_time()
     return f"{secrets.token_hex(8)} {os.getpid()} {began:.2f} {_namespace()}"
 
 
 def has_died(mark: str) -> bool:
-    """Return whether a holder's process is surely gone; False for one in another container."""
+    """Return whether a holder's process is surely gone; False for a process in another container."""
     _, _, process = mark.partition(" ")
     number, _, rest = process.partition(" ")
     began, _, namespace = rest.partition(" ")

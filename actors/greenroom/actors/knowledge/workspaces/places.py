@@ -24,7 +24,7 @@ _DIGEST_BYTES: Final = 6
 class Place(NamedTuple):
     """A file or folder of a workspace, without links.
 
-    An allowed one may be read although it looks like a secret.
+    If ``is_allowed``, the file may be read although it looks like a secret.
     """
 
     root: str
@@ -33,19 +33,19 @@ class Place(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its path below the root; empty for the root."""
+        """The path below the root; empty for the root itself."""
         return self.path[len(self.root) + 1 :]
 
 
 def workspace_name(root: str) -> str:
-    """Return a corpus's name for a folder: its name and a path digest."""
+    """Return the corpus name for a folder: its name and a digest of its path."""
     slug = _FOREIGN.sub("-", os.path.basename(root)).strip("-.")[:_MAX_SLUG] or "workspace"  # noqa: PTH119
     digest = blake2b(root.encode(errors="surrogateescape"), digest_size=_DIGEST_BYTES).hexdigest()
     return f"{slug}-{digest}"
 
 
 def check_root(named: str, closed: Sequence[str]) -> str:
-    """Resolve links in a folder's path; refuse one that may not be a workspace."""
+    """Resolve links in a folder's path; refuse a folder that may not be a workspace."""
     if "\0" in named or not os.path.isabs(named):  # noqa: PTH117
         raise auth_errors.invalid("workspace", f"workspace: {named!r} must be a path from / on")
     root = os.path.realpath(named)
@@ -58,7 +58,7 @@ def check_root(named: str, closed: Sequence[str]) -> str:
 
 
 def find_on_disk(path: str) -> str:
-    """Return the path on disk that differs in its Unicode form alone."""
+    """Return the path on disk that differs from ``path`` only in its Unicode form."""
     if path.isascii() or os.path.lexists(path):
         return path
     at = ""
@@ -77,7 +77,7 @@ def find_on_disk(path: str) -> str:
 
 
 def explain_reading(below: str) -> str:
-    """Return how to allow reading a likely secret, by its relative path."""
+    """Explain how to allow reading a likely secret; ``below`` is its relative path."""
     pattern = escape(below)
     shown = quote(pattern) if pattern.isprintable() else repr(pattern)
     return f"`greenroom serve --read-secrets {shown}` has read_file read it"
@@ -86,18 +86,18 @@ def explain_reading(below: str) -> str:
 def resolve_file(
     field: str, named: str, roots: Sequence[str], closed: Sequence[str], secrets: Sequence[str] = ()
 ) -> Place:
-    """Resolve an absolute path in some workspaces, or one below the first.
+    """Resolve an absolute path in one of the workspaces, or a path below the first.
 
     Args:
-        field: The parameter that names it.
+        field: The parameter that names the path.
         named: The path.
         roots: The workspaces' folders, from `check_root`; at least one.
         closed: Folders that are never read.
         secrets: Patterns of files that may be read although they look like secrets; not in folders of keys.
 
     Raises:
-        Refusal: ``PERMISSION_DENIED``: it is in none of them, or is never read.
-        ``VALIDATION_ERROR``: it is no path.
+        Refusal: ``PERMISSION_DENIED``: the path is in no workspace, or is never read.
+        ``VALIDATION_ERROR``: the text is not a path.
     """
     if "\0" in named or len(named) > 4_096:  # noqa: PLR2004
         raise auth_errors.invalid(field, f"{field}: a path is a text of at most 4,096 characters without NUL")

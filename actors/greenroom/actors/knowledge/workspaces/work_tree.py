@@ -1,9 +1,9 @@
 """Find a folder's git repository, and make a stand-in through which git reads it safely.
 
 The author of a repository wrote its configuration, attributes and hooks, which name programs that git runs:
-for differences, filters, pagers, connections, a file watcher. They cannot all be turned off, and each version
-of git brings more. So git never sees that repository. It gets a git directory of ours, with the real one's
-objects, references and index, and with our own configuration.
+for differences, filters, pagers, connections, a file watcher. These programs cannot all be turned off, and
+each version of git adds more. So git never sees that repository. It gets a stand-in git directory, with the
+objects, references and index of the real git directory, and with our own configuration.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ KEPT: Final = (
     "core.symlinks",
     "extensions.objectformat",
 )
-"""What the stand-in copies of a repository's configuration: how files are stored, a word each."""
+"""The stand-in copies these settings of a repository: how files are stored. Each value is one word."""
 _NO_ATTRIBUTES: Final = "* !diff !filter !text !eol !crlf !ident !working-tree-encoding !whitespace\n"
-"""Attributes of the git directory take precedence over those in the work tree."""
+"""Attributes in the git directory take precedence over attributes in the work tree."""
 
 
 class NotAWorkTreeError(Exception):
@@ -39,7 +39,7 @@ class NotAWorkTreeError(Exception):
 
 
 class WorkTree(NamedTuple):
-    """A work tree of git; ``common``: the git directory shared with others, or the same."""
+    """A git work tree; ``common`` is the git directory that work trees share, or ``git``."""
 
     top: str
     git: str
@@ -47,10 +47,10 @@ class WorkTree(NamedTuple):
 
 
 def find_work_tree(folder: str) -> WorkTree:
-    """Find the work tree of a folder, which must be owned by this process's user.
+    """Find the work tree of a folder; this process's user must own the work tree.
 
     Raises:
-        NotAWorkTreeError: There is none, or it must not be read.
+        NotAWorkTreeError: There is no work tree, or it must not be read.
     """
     for place in (Path(folder), *Path(folder).parents):
         pointer = place / ".git"
@@ -73,11 +73,11 @@ def find_work_tree(folder: str) -> WorkTree:
 
 
 def make_stand_in(tree: WorkTree, folder: Path, settings: dict[str, str]) -> None:
-    """Make the stand-in git directory in an empty folder, with plain values of `KEPT`.
+    """Make the stand-in git directory in an empty folder; copy the plain values of `KEPT`.
 
     Raises:
         NotAWorkTreeError: The repository's HEAD is invalid.
-        OSError: It cannot be made.
+        OSError: The stand-in cannot be made.
     """
     head = _read(Path(tree.git, "HEAD"))
     if _HEAD.fullmatch(head) is None:
@@ -99,9 +99,9 @@ def make_stand_in(tree: WorkTree, folder: Path, settings: dict[str, str]) -> Non
 
 
 def _follow_pointer(pointer: Path) -> Path:
-    """Return the git directory that a file names, and that names the file in turn.
+    """Return the git directory that a file names; the directory must name the file, too.
 
-    Without this check, a repository from elsewhere could name any other one of the user's.
+    Without this check, a repository from elsewhere could name any other repository of the user.
     """
     named = _read(pointer).decode(errors="replace")
     if not named.startswith("gitdir: "):
@@ -125,7 +125,7 @@ def _find_common(git: Path) -> Path:
 
 
 def _check_objects(objects: Path) -> None:
-    """Reject objects of another repository, whose files could be read through them."""
+    """Reject objects of another repository, because its files could be read through them."""
     if os.path.lexists(objects / "info/alternates"):
         raise NotAWorkTreeError(
             f"{objects} has alternates: it borrows from another repository, which is not read"
@@ -155,7 +155,7 @@ def _read(path: Path) -> bytes:
 
 
 def _check_owner(*places: Path) -> None:
-    """Reject what belongs to another user, as git itself does by default."""
+    """Reject files and folders of another user, as git itself does by default."""
     for place in places:
         try:
             owner = place.lstat().st_uid

@@ -57,7 +57,7 @@ class PreferencesActor(Actor):
         if request.expected_version not in {None, stored.version}:
             raise _conflict(request.expected_version or 0, stored.version)
         patch = bytes(request.preferences)
-        check_size(patch)  # merging takes time proportional to its size times its depth
+        check_size(patch)  # merging takes time proportional to the patch's size times depth
         document = merge(stored.document, patch)
         check_document(document)
         if document != stored.document:

@@ -18,11 +18,11 @@ from greenroom.runtime import Message
 
 KIND = "preferences"
 MAX_BYTES = 65_536
-"""The most bytes of the whole document, as JSON in UTF-8."""
+"""The whole document has at most this many bytes, as JSON in UTF-8."""
 MAX_MEMBERS = 200
-"""The most members of the document at its top level."""
+"""The document has at most this many members at its top level."""
 MAX_NAME = 128
-"""The most characters in the name of a member, at any level."""
+"""The name of a member, at any level, has at most this many characters."""
 
 _Word = Annotated[str, Meta(min_length=1, max_length=64)]
 _Part = Annotated[float, Meta(ge=0, le=1)]
@@ -30,14 +30,14 @@ _Most = Annotated[int, Meta(ge=1, le=100)]
 
 
 class SearchDefaults(msgspec.Struct, frozen=True, kw_only=True):
-    """Defaults of a search of memories, if a call is silent."""
+    """Defaults for arguments that a search of memories leaves out."""
 
     min_relevance: _Part | UnsetType = UNSET
     max_results: _Most | UnsetType = UNSET
 
 
 class AutoFeatures(msgspec.Struct, frozen=True, kw_only=True):
-    """Features that may work for a user on their own."""
+    """Features that may act for a user without a request."""
 
     workflow_learning: bool | UnsetType = UNSET
     context_compression: bool | UnsetType = UNSET

@@ -43,7 +43,7 @@ UNUSED_AFTER = 90 * DAY
 EXPIRING_WITHIN = 7 * DAY
 LIST_PREVIEW = 300
 LISTED_TAGS = 50
-"""Most tags of a memory in a list; it may have a megabyte of them."""
+"""A list has at most this many tags of a memory, which may have a megabyte of them."""
 MOST_NAMESPACES = 100
 MOST_TAGS = 50
 MOST_AUTHORS = 20
@@ -110,7 +110,7 @@ def _row(repository: MemoryRepository, context: Context, update: int) -> Slices[
 def to_listed(
     repository: MemoryRepository, context: Context, entry: Entry, preview: int = LIST_PREVIEW
 ) -> Slices[review.ListedMemory]:
-    """Return an entry with the beginning of its text; a very large one without."""
+    """Return an entry with the beginning of its text, unless it is very large."""
     details = entry.details or PLAIN
     text = ""
     if entry.value_size <= _LARGE:
@@ -153,7 +153,7 @@ def _filter(
 
 
 def _with_words(corpus: Corpus, text: str) -> Slices[Mask]:
-    """Return the rows that have all words of a text, if any."""
+    """Return the rows that have every word of a text."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     found = np.ones(corpus.size, np.bool_)
@@ -169,7 +169,7 @@ def _with_words(corpus: Corpus, text: str) -> Slices[Mask]:
 def _with_verbatim(
     repository: MemoryRepository, context: Context, corpus: Corpus, wanted: Mask, words: Verbatim
 ) -> Slices[Mask]:
-    """Return, of the newest rows, those with words that the index leaves out."""
+    """Search the newest rows for words that the index leaves out; return the matching rows."""
     found = wanted & False
     for row in wanted.nonzero()[0][::-1][:MOST_READ].tolist():
         text = yield from all_texts(repository, context, int(corpus.ids[row]))
@@ -230,7 +230,7 @@ def _count_names(numbers: npt.NDArray[np.int32], names: Sequence[str], most: int
 
 
 def _age_places(created: Keys, now: int) -> Places:
-    """Return the position of each time's age in `_AGE_NAMES`."""
+    """Return, for each time of creation, the position of its age in `_AGE_NAMES`."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     return np.searchsorted(np.array([age for _, age in AGES]), now - created, side="right")

@@ -36,15 +36,15 @@ if TYPE_CHECKING:
     Mask = npt.NDArray[np.bool_]
 
 READ_FOR_LABEL: Final = 160
-"""Characters of a text that may become a label."""
+"""At most this many characters of a text are read for a label."""
 READ: Final = 2_000
-"""Characters of a text that are searched for names."""
+"""At most this many characters of a text are searched for names."""
 MOST_READ: Final = 4_194_304
-"""Characters of all texts of a root that are searched for names."""
+"""At most this many characters of all texts of a root together are searched for names."""
 MOST_CACHED: Final = 2 * MOST_NODES
-"""Most memories of which the map's view is cached."""
+"""The cache has the map's views of at most this many memories."""
 _METADATA: Final = 4_096
-"""Most bytes of metadata that are searched for a provenance; a hook writes fewer."""
+"""At most this many bytes of metadata are searched for a provenance; a hook writes fewer."""
 
 
 class _Provenance(msgspec.Struct):
@@ -97,7 +97,7 @@ def map_root(repository: MemoryRepository, request: MapRoot, context: Context) -
 
 
 def _revision(repository: MemoryRepository, context: Context, corpus: Corpus, wanted: Mask) -> bytes:
-    """Return a digest of all changeable data of the wanted rows that maps have."""
+    """Return a digest of the wanted rows' data that maps show and that may change."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     space = embedding.serving_space(repository, context)
@@ -121,7 +121,7 @@ def _first(corpus: Corpus, wanted: Mask, request: MapRoot) -> Rows:
 def _memories(
     repository: MemoryRepository, context: Context, corpus: Corpus, rows: Rows
 ) -> Slices[list[MappedMemory]]:
-    """Return memories as a map has them, from the cache if possible."""
+    """Return memories as a map shows them, from the cache if possible."""
     kept = repository.mapped
     memories: list[MappedMemory] = []
     for update in corpus.ids[rows].tolist():
@@ -177,7 +177,7 @@ def _texts(
     rows: Rows,
     names: Sequence[Sequence[str]],
 ) -> Slices[dict[int, str]]:
-    """Return the beginnings of memories with all words of a name, by position."""
+    """Map positions to the beginnings of memories that have all words of a name."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     likely = np.zeros(corpus.size, np.bool_)

@@ -1,4 +1,4 @@
-"""Rank memories: by quality, and notes by negation and supersession. Needs numpy.
+"""Rank memories by quality; rank notes by negation and supersession, too. Needs numpy.
 
     quality = 0.4 importance + 0.2 use + 0.1 recent use + 0.3 rating
 
@@ -141,7 +141,7 @@ def _statements(
 
 
 def _cosines(corpus: Corpus, space: str, rows: Places) -> Floats | None:
-    """Return the cosines between notes, 0 without a vector; None for an unknown space."""
+    """Return the cosines between notes (0 without a vector); None for an unknown space."""
     found = corpus.vectors(space)
     if found is None:
         return None

@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from greenroom.actors.search.index.corpus import Corpus
 
 PAGE_BYTES = 1_048_576
-"""About the size of the contents of one page; the last memory may exceed it."""
+"""One page has about this many bytes of contents; the last memory may exceed this size."""
 BYTES_A_MEMORY = 500
-"""The size of a memory besides its content."""
+"""The estimated size of a memory without its content."""
 NEAR_KEYS = 3
-"""Most similar keys in the refusal of a missing one."""
+"""The refusal of a missing key names at most this many similar keys."""
 _NEAR_AMONG = 500
 _NEAR = 75
 _BEHIND_UPDATES = b"\xff" * 8
@@ -117,7 +117,7 @@ def read_value(repository: MemoryRepository, request: GetMemory, context: Contex
 def list_versions(
     repository: MemoryRepository, request: requests.ListVersions, context: Context
 ) -> Slices[replies.MemoryVersions]:
-    """Return a page of versions, oldest first; for a key, also those of forgotten memories."""
+    """Return a page of versions, oldest first; for a key, also versions of forgotten memories."""
     yield from indexing.finish(repository, context)
     if (request.memory_id is None) == (request.key is None):
         raise auth_errors.neither_id_nor_key()
@@ -327,9 +327,9 @@ def _entries_of_key(repository: MemoryRepository, context: Context, key: str) ->
 
 
 def scopes(context: Context, after: bytes | None = None) -> Iterator[bytes]:
-    """Yield the scopes of the root after one: root, namespaces below it, sessions.
+    """Yield the scopes after ``after``: the root, namespaces below it, sessions.
 
-    Reads one row for each.
+    It reads one row for each scope.
     """
     start = None if after is None else records.ORDER + after + _BEHIND_UPDATES
     if start is None:

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from greenroom.actors.search.ranking.view import View
 
 ANSWER_BYTES = 4 * 1_048_576
-"""About the size of the contents in one reply; later memories come without their content."""
+"""One reply has about this many bytes of contents; further memories come without their content."""
 BYTES_A_MEMORY = 500
 COUNTED = 10_000
-"""Contents that an exact search reads at most, once it has enough hits."""
+"""An exact search that has enough hits ends after it has read this many contents."""
 _NEEDED = (
     "greenroom.actors.memories.storage.vector_filters",
     "greenroom.actors.memories.reading.ranking",
@@ -46,16 +46,16 @@ _NEEDED = (
 _COMPOSED_AT_ONCE = 16_384  # characters: about a millisecond
 _SIGNS = str.maketrans(dict.fromkeys('{}[]:,"', " "))
 _BOOSTED = 1_000
-"""Hits by relevance among which the quality ranks, at least."""
+"""The quality ranks among at least this many of the most relevant hits."""
 _BOOSTED_BY_TOKENS = 200
-"""The same for a comparison token by token."""
+"""The same if vectors are compared token by token."""
 
 
 class Hit(NamedTuple):
-    """A row of the index that was found, and figures from 0 to 1.
+    """A row of the index that was found, with figures from 0 to 1.
 
     Attributes:
-        quality: None if it does not count.
+        quality: None if the quality does not count.
         components: The parts of the score, by name.
         odds: The odds that it is relevant; None if nothing was ranked.
         weighed_as: As in `replies.FoundMemory`.
@@ -297,10 +297,10 @@ def _compose(text: str) -> Slices[str]:
 
 
 def whole_terms(text: str) -> set[str]:
-    """Return terms that each memory with a text has: of words between blanks.
+    """Return terms of a text's whole words: each memory with the text has them.
 
-    Of JSON only strings, numbers and names are indexed. So words with its signs, escapes or ``null`` do not
-    count.
+    Of JSON, only strings, numbers and field names are indexed. So words with its signs, escapes or ``null``
+    do not count.
     """
     inner = text.split()
     if not text[:1].isspace():
@@ -323,7 +323,7 @@ def _rank(
     row_filter: RowFilter,
     request: requests.FindMemories,
 ) -> Slices[RankedEntries]:
-    """Return the best rows by relevance, with a boost also by quality."""
+    """Return the best rows by relevance and, with a boost, by quality."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     from greenroom.actors.memories.reading import ranking  # noqa: PLC0415 - needs numpy, loaded by now

@@ -23,9 +23,9 @@ _CHARACTERS: Final = 8_000
 def newest_with_words(
     repository: MemoryRepository, request: requests.FindMemories, context: Context, least: float
 ) -> Slices[replies.RootSearchResult]:
-    """Return the newest memories with the most words of a query, while seconds are left.
+    """Among the newest memories, find those with most query words until ``least`` seconds are left.
 
-    How rare a word is remains unknown, so the relevance is not measured, and is "medium" at most.
+    The rarity of words is unknown, so the relevance is not measured, and is at most "medium".
     """
     wanted = _terms(request.text or "")
     stop_words = build_verbatim(request.text or "")

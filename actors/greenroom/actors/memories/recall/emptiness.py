@@ -21,9 +21,9 @@ from greenroom.runtime import Procedure, ProcedureContext
 R = TypeVar("R", bound=ListReply)
 
 MOST_ROOTS: Final = 16
-"""The most roots in which values spelled nearly like a filter's are looked for."""
+"""At most this many roots are searched for values that are spelled nearly like a filter's value."""
 SECONDS: Final = 0.5
-"""The time for that."""
+"""The time for this search, in seconds."""
 MOST_LISTED: Final = 200
 _MEMORIES: Final = "memories"
 _PARAMETERS: Final = {
@@ -31,21 +31,21 @@ _PARAMETERS: Final = {
     "key_prefix": ("key_prefix", "session_id"),
     "least": ("min_relevance", "min_score"),
 }
-"""The parameters of a count, if they have other names."""
+"""The parameters of a request that belong to a count, if they have other names than the count."""
 _COUNTED: Final = {"namespace": "by_namespace", "tags": "by_tag", "author": "by_author"}
-"""The member of the statistics with the values of a filter."""
+"""The member of the statistics that has the values of a filter."""
 _LISTED: Final = {
     "key": "key",
     "key_prefix": "key",
     "conversation_id": "conversation_id",
     "session_id": "session_id",
 }
-"""The member of a memory with the values of a filter that the statistics lack."""
+"""The member of a memory that has a filter's values, for filters that the statistics lack."""
 _NARROWING: Final = ("tags", "kind", "scope", "author", "conversation_id", "time", "min_importance")
 
 
 def seconds_for(most: float) -> float:
-    """Return the time to look for a reason, at most half of the caller's."""
+    """Return the time to look for a reason: at most half of the remaining time."""
     return min(most, max(0.0, (trio.current_effective_deadline() - trio.current_time()) / 2))
 
 
@@ -93,12 +93,12 @@ class WhyNoneListed(Procedure[EmptyBecause], frozen=True, kw_only=True):
 async def _why_none_left(
     context: ProcedureContext, request: Any, found: Sequence[RootSearchResult]
 ) -> EmptyBecause:
-    """Return which filter leaves none of the visible memories, if there are any."""
+    """Return why nothing is left: which filter excludes all visible memories, if there are any."""
     scopes = context.principal.scopes
-    # The reply must not reveal a root with nothing for the caller.
+    # The reply must not reveal a root that has nothing for the caller.
     counts = sum_counts([each for each in found if each.counts.get("visible")])
     roots = await roots_below(context, None)
-    are_many = len(roots) > MOST  # then the search did not ask all
+    are_many = len(roots) > MOST  # then the search did not ask all of them
     if counts:
         filters = next((_parameters(request, name) for name, count in counts.items() if not count), {})
         filters = filters or _parameters(request, "least")
@@ -124,7 +124,7 @@ async def _why_none_left(
 
 
 def _parameters(request: Any, name: str) -> dict[str, Any]:
-    """Return the parameters of a request that narrow it, by their names."""
+    """Return the parameters of a request that belong to one count, by name."""
     given: dict[str, Any] = {}
     for each in _PARAMETERS.get(name, (name,)):
         for within, of in (("", request), ("filters.", getattr(request, "filters", None))):
@@ -137,7 +137,7 @@ def _parameters(request: Any, name: str) -> dict[str, Any]:
 async def _visible_values(
     context: ProcedureContext, roots: Sequence[Root], filters: Mapping[str, Any], *, are_all: bool
 ) -> dict[str, set[str]]:
-    """Return, by filter, the visible values that the filters compare, or all visible values."""
+    """Map filters to visible values of their fields; with ``are_all``, include all counted fields."""
     names = {each.rpartition(".")[2] for each in filters}
     roots = roots[:MOST_ROOTS]
     known: dict[str, set[str]] = {}

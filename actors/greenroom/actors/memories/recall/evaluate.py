@@ -122,8 +122,8 @@ def measure(
     """Return the figures of one list of results.
 
     - ``R@k``: the share of the relevant memories among the first k.
-    - ``hit@10``: whether any is among the first 10.
-    - ``MRR``: 1 divided by the rank of the first.
+    - ``hit@10``: whether any relevant memory is among the first 10.
+    - ``MRR``: 1 divided by the rank of the first relevant memory.
     - ``nDCG@10``: the gain of the first 10, discounted by rank, as a share of the best possible gain.
     - ``newer``: whether a relevant memory comes before all older ones, if there are older ones.
     - ``empty``: whether nothing was found; the only figure if nothing is relevant.
@@ -148,7 +148,7 @@ def measure(
 
 
 async def ready(runtime: RuntimeClient, principal: Principal) -> str:
-    """Wait until searches compare meaning, or cannot; return a phrase that names the embedder."""
+    """Wait until searches compare meaning, or never will; return a phrase that names the embedder."""
     await runtime.query(TrySearch(query="?", limit=1), principal=principal)  # starts the embedder
     while True:
         found = await runtime.query(GetEmbedding(), principal=principal)
@@ -187,7 +187,7 @@ async def judge(
 
 
 async def unknown(runtime: RuntimeClient, principal: Principal, names: Iterable[str]) -> list[str]:
-    """Return the names that are the key of no visible memory."""
+    """Return the names that are not keys of visible memories."""
     missing = []
     for name in names:
         found = await runtime.query(PlacesOfKey(key=name), principal=principal)
@@ -203,9 +203,9 @@ class Tenth(NamedTuple):
     """The results with a score in one tenth of the scale.
 
     Attributes:
-        most: The least score of the next one; the last tenth includes 1.
-        score: Their mean score; None without any.
-        right: The share of right ones; None without any.
+        most: The least score of the next tenth; the last tenth includes 1.
+        score: The mean score of its results; None without results.
+        right: The share of right results; None without results.
     """
 
     least: float
@@ -228,7 +228,7 @@ def tenths(scored: Iterable[Scored]) -> list[Tenth]:
 
 
 def expected_error(scored: Sequence[Scored]) -> float:
-    """Return the mean distance between score and share of right results."""
+    """Return the mean gap between a tenth's score and its share of right results."""
     gaps = (
         each.found * abs(each.score - each.right)
         for each in tenths(scored)

@@ -1,6 +1,6 @@
 """Explain searches to people: modes, signals, and why a memory is missing.
 
-It searches like the tools, but counts no memory as used.
+The searches are the same as in the tools, but count no memory as used.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from greenroom.actors.memories.storage.directory import RootOfMemory
 from greenroom.runtime import Procedure, ProcedureContext, Refusal
 
 PLACES: Final = 100
-"""The number of hits of each mode with a known place."""
+"""In each mode, the places of at most this many hits are known."""
 _BEGINNING: Final = 300
 _QUALITY: Final = "quality."
 _ELSEWHERE: Final = "it is below another namespace"
@@ -51,7 +51,7 @@ _FILTERS: Final[Mapping[str, tuple[str, ...]]] = {
     "it is of another conversation": ("conversation_id",),
     "no one has reviewed it": ("unreviewed",),
 }
-"""Reasons why a memory does not pass, each with its filters."""
+"""Reasons why a memory does not pass the filters, each with the filters concerned."""
 
 
 class _Explained(NamedTuple):
@@ -91,7 +91,7 @@ class ExplainSearch(
             except Refusal as refusal:
                 modes.append(schemas.ModeExplained(mode=mode, error=str(refusal)))
         if not done:
-            await find(context, searches["semantic"]())  # raises what is wrong
+            await find(context, searches["semantic"]())  # raises the error
         window = self._as("semantic").window(context.now)
         query = next(each.outcome.query for each in done.values())
         memory = [] if self.memory_id is None else await self._about(context, self.memory_id, done)
@@ -114,7 +114,7 @@ class ExplainSearch(
     def _searches(
         self, context: ProcedureContext
     ) -> Mapping[schemas.ExplainedMode, Callable[[], SearchSpec]]:
-        """Return, for each mode, a function that makes its specification."""
+        """Map each mode to a function that makes its search specification."""
         task = RecallContext(task=self.query, namespace=self.namespace, tags=self.tags, kind=self.kind)
         narrowed = RetrieveFilters(tags=self.tags, kind=self.kind)
         below = self.namespace or user_namespace(context.principal)
@@ -185,7 +185,7 @@ class ExplainSearch(
 class _One(NamedTuple):
     """The memory to explain.
 
-    ``alone`` are filters that only it passes, with all that has its key.
+    ``alone`` are filters that only memories with its key pass.
     """
 
     context: ProcedureContext
@@ -194,7 +194,7 @@ class _One(NamedTuple):
     root: str
 
     async def why(self, mode: schemas.ExplainedMode, explained: _Explained) -> schemas.WhyNotFound:
-        """Return its place in a mode, or why it is missing."""
+        """Return the memory's place in a mode, or why it is missing."""
         search, outcome, view = explained
         place = view.places.get(self.memory_id)
         hit = await self._find(search._replace(filters=self.alone))
@@ -211,7 +211,7 @@ class _One(NamedTuple):
         )
 
     async def _find_filters(self, search: SearchSpec) -> list[str]:
-        """Return the filters that it does not pass, in words."""
+        """Describe the filters that the memory does not pass."""
         reasons: list[str] = []
         if search.below is not None and not is_below(self.root, root_of(search.below)):
             reasons.append(_ELSEWHERE)
@@ -304,7 +304,7 @@ def _weights(found: FoundMemory) -> Mapping[str, float]:
 
 
 def _meanings(hits: Sequence[schemas.HitExplained]) -> dict[str, str]:
-    """Return the purpose of each signal of some hits."""
+    """Return the purpose of each signal in some hits."""
     names = {part.name for hit in hits for part in hit.signals}
     if not names:  # nothing was ranked, so numpy may not be loaded
         return {}
@@ -314,7 +314,7 @@ def _meanings(hits: Sequence[schemas.HitExplained]) -> dict[str, str]:
 
 
 def _terms(outcomes: Iterable[SearchResult]) -> list[TermRead]:
-    """Return how the query's words were understood, in the first mode with any."""
+    """Return how the query's words were understood, by the first mode that has terms."""
     for outcome in outcomes:
         read: dict[str, TermRead] = {}
         for found in outcome.found:

@@ -30,7 +30,7 @@ from greenroom.actors.memories.requests.requests import LocateKey
 from greenroom.runtime import GreenroomError, Idempotency, Procedure, ProcedureContext, Refusal, RuntimeClient
 
 NAMED: Final = 20
-"""The most places that a refusal names."""
+"""A refusal names at most this many places."""
 _READS: Final = frozenset({keyvalue_requests.GetMemory, requests.ListVersions})
 _CHANGES: Final = frozenset({requests.UpdateMemory, requests.RateMemory})
 _REMOVES: Final = frozenset({keyvalue_requests.DeleteMemory, requests.ForgetMemory})
@@ -39,25 +39,25 @@ _CHANGING: Final = frozenset({"update_memory", "delete_memory", "forget_memory"}
 BY_KEY: Final = _READS | _CHANGES | _REMOVES
 """Requests that may name a memory by its key alone."""
 MISSES: Final = (Refusal, MemoryDeleted)
-"""First replies after which a key is looked for elsewhere."""
+"""Types of first replies that can mean that the key is elsewhere."""
 
 
 def is_missed(request: Any, first: object) -> bool:
-    """Return whether a request named a key that the first reply lacks."""
+    """Return whether the first reply says that the request's key is missing."""
     if isinstance(first, Refusal):
         return first.code == "MEMORY_NOT_FOUND" and request.key is not None
     return isinstance(first, MemoryDeleted) and not first.existed and may_miss(request)
 
 
 def may_miss(request: object) -> bool:
-    """Return whether an ordinary reply can mean that a key is missing."""
+    """Return whether a reply that is no refusal can mean that a key is missing."""
     if not isinstance(request, keyvalue_requests.DeleteMemory):
         return False
     return request.session_id is None and request.key is not None
 
 
 def other_namespace(request: Any, found: PlacesFound, principal: Principal) -> str | None:
-    """Return the other namespace in which to carry a request out; None for none."""
+    """Return the other namespace in which to carry out a request, or None."""
     kind = type(request)
     if kind in _REMOVES or _session(request) is not None or _is_there(request, found, principal):
         return None
@@ -149,7 +149,7 @@ class PlacesOfKey(Procedure[PlacesFound], frozen=True, kw_only=True):
     forgotten: bool = False
 
     async def run(self, context: ProcedureContext) -> PlacesFound:
-        """Ask every root; return the caller's namespaces first, then by name."""
+        """Ask every root; return the caller's namespaces first, then the others by name."""
         roots = await roots_below(context, None)
         answers = await ask_each(context, roots, LocateKey(key=self.key, forgotten=self.forgotten))
         own = (agent_namespace(context.principal), user_namespace(context.principal))
@@ -174,17 +174,17 @@ class KeyResolver:
         self._tools = tools
 
     async def answer(self, request: Any, idempotency: Idempotency | None, first: Any) -> Any:
-        """Answer a request for a key that is not where it looked ``first``.
+        """Answer a request for a key that is not in the namespace where it looked.
 
-        A request that names a namespace concerns that one alone.
+        If a request names a namespace, no other namespace is searched.
 
         Args:
             request: The request.
-            idempotency: Its idempotency key.
+            idempotency: The request's idempotency key.
             first: The first reply: a refusal, or a reply that there was nothing.
 
         Raises:
-            Refusal: ``MEMORY_NOT_FOUND``: No namespace has the key, or the refusal names those that have it.
+            Refusal: ``MEMORY_NOT_FOUND``: No namespace has the key, or the refusal names its places.
         """
         if getattr(request, "namespace", None) is not None:
             return await self._suggest(request, first)
@@ -204,7 +204,7 @@ class KeyResolver:
             named = lies_elsewhere(tool, request, found, self._principal)
             if named is not None:
                 raise named
-            if found.places:  # something else is missing
+            if found.places:  # the key exists, so something else is missing
                 if isinstance(first, Refusal):
                     raise first
                 return first

@@ -42,7 +42,7 @@ from greenroom.runtime import GreenroomError, Procedure, ProcedureContext, Refus
 HYBRID_BOOST = 0.3
 _USUAL_LIMIT = 10
 MOST = 100
-"""The most memories with one key among which the caller's own are looked for."""
+"""The caller's own memories are looked for among at most this many memories with one key."""
 
 
 class NarrowedSearch(msgspec.Struct, frozen=True, kw_only=True):
@@ -193,11 +193,11 @@ class RetrieveFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Find the user's memories by words, vector or key, or list the newest.
 
-    By key it looks in all visible namespaces. With a scope that others share, `filters` apply to all visible
-    memories of that scope.
+    A key is looked up in all visible namespaces. With a scope that others share, `filters` apply to all
+    visible memories of that scope.
 
     Attributes:
-        by_preferences: Whether the user's `search_defaults` apply where the call is silent; no parameter.
+        by_preferences: Whether the user's `search_defaults` fill in for absent arguments; no parameter.
     """
 
     query: kinds.SearchWords | None = None
@@ -230,17 +230,17 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, metaclass=Ch
         return await with_reason(context, self, outcome, answer)
 
     def _below(self, principal: Principal) -> str | None:
-        """Return the namespaces to search; shared memories of others lie in their own ones."""
+        """Return the namespaces to search; others' shared memories are in their own namespaces."""
         is_shared = self.filters is not None and self.filters.scope in {"shared", "public"}
         return self.namespace or (None if is_shared else user_namespace(principal))
 
     async def _defaults(self, context: ProcedureContext) -> SearchDefaults:
-        """Return the user's preferences for what the call leaves open."""
+        """Return the user's defaults for arguments that the call leaves out."""
         if not self.by_preferences or self.query is None:
             return SearchDefaults()
         try:
             known = await context.ask(preferences_address(context.principal), GetPreferences())
-        except GreenroomError:  # a search does not fail for lack of preferences
+        except GreenroomError:  # a search must not fail without the preferences
             return SearchDefaults()
         return known.search_defaults
 
@@ -248,7 +248,7 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, metaclass=Ch
         """Return the memory with the id, with its whole content.
 
         Raises:
-            Refusal: ``MEMORY_NOT_FOUND``; ``VALIDATION_ERROR``: There is a key as well.
+            Refusal: ``MEMORY_NOT_FOUND``; ``VALIDATION_ERROR``: The request has a key, too.
         """
         assert self.memory_id is not None, "the request has an id"
         if self.key is not None:
@@ -318,7 +318,7 @@ class RetrieveMemory(Procedure[replies.MemoriesFound], frozen=True, metaclass=Ch
             superseded=self.key is not None,  # a key means that memory, superseded or not
             **msgspec.structs.asdict(wanted),
         )
-        # Memories that the budget cuts are not used.
+        # Memories that do not fit into the budget do not count as used.
         return SearchSpec(
             below,
             self.query,
@@ -343,7 +343,7 @@ def _least(request: MemorySearch | RetrieveMemory, filters: MemoryFilters) -> fl
 
 
 async def _with_contents(context: ProcedureContext, outcome: SearchResult) -> SearchResult:
-    """Add the contents that are too large for lists to memories found by key."""
+    """Add contents that are too large for lists to memories that were found by key."""
     hits = [await _whole(context, each) if _is_left_out(each) else each for each in outcome.hits]
     return outcome._replace(hits=hits)
 

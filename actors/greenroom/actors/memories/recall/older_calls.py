@@ -17,11 +17,11 @@ class OlderCall(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """An alias, and how to translate a call of it.
 
     Attributes:
-        takes: Its parameters, each with the current one; None if they are the same.
+        takes: The current name of each of its parameters; None if all names are the same.
         required: Its required parameters.
         defaults: The defaults of its parameters, if they differ from the current ones.
         fixed: Arguments that are always added.
-        converts: A conversion of a parameter's value, if it is written differently now.
+        converts: Functions that convert the values of parameters whose form has changed.
     """
 
     name: str
@@ -32,7 +32,7 @@ class OlderCall(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     converts: Mapping[str, Callable[[Any], Any]] = {}
 
     def translate(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the current arguments for those of the older call; None means absent."""
+        """Convert the arguments of an older call to current ones; None means absent."""
         values = dict(self.fixed)
         for old, new in (self.takes or {}).items():
             value = self.defaults.get(old) if given[old] is None else given[old]
@@ -67,10 +67,10 @@ class OlderCall(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
 
 def _through(day: str) -> str:
-    """Return the exclusive end for an inclusive one: a date means the whole day."""
+    """Convert an inclusive end to an exclusive one: a date includes its whole day."""
     try:
         return (dt.date.fromisoformat(day) + dt.timedelta(days=1)).isoformat()
-    except (ValueError, OverflowError):  # a time, or a value that the search refuses
+    except (ValueError, OverflowError):  # it is a time, or a value that the search refuses
         return day
 
 

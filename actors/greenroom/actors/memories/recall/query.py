@@ -1,7 +1,7 @@
 """The meaning of a query: its vectors, and the times that it names.
 
-Times rank results and filter none. A query may also arrive as a vector that the client made with the server's
-embedder.
+Times rank the results, but filter out none. A query may also arrive as a vector that the client made with the
+server's embedder.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class QueryMeaning(NamedTuple):
     """The vectors of a query.
 
     Attributes:
-        absence: Why no memory can be compared with it, where some were meant to be.
+        absence: Why no memory can be compared with the query, if some should be.
         may_come: Whether a later search would have vectors.
     """
 
@@ -106,7 +106,7 @@ async def vectors_of(given: QueryEmbedding, embedding: EmbeddingService | None) 
     """Return a client's vector in the form of an embedder's result.
 
     Raises:
-        Refusal: ``VALIDATION_ERROR``: it cannot be compared with the vectors of the memories.
+        Refusal: ``VALIDATION_ERROR``: the vector cannot be compared with the vectors of the memories.
     """
     embedder = None if embedding is None else await embedding.embedder()
     if embedding is None or embedder is None:

@@ -1,6 +1,6 @@
 """The tool `recall_context`, its injection log, and what hooks may give.
 
-Hooks give memories that no one requested: those of the user and the project, if they are likely to matter.
+Hooks inject memories that no one requested: memories of the user and the project that probably matter.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ BOOST: Final = 0.1
 """The part of quality in the score: it decides between memories that are about equally relevant."""
 CANDIDATES: Final = 100
 LEAST_SHARE: Final = 0.1
-"""The share of the best memory's probability that others must have in a small store; see `bench recalled`."""
+"""In a small store, a memory needs this share of the best one's probability; see `bench recalled`."""
 EXPLAINED: Final = 20
-"""The number of best memories of which the injection log gets the signals; of the others only the score."""
+"""The injection log has the signals of this many best memories, and only the scores of the others."""
 LEAST_CHANCE: Final = 0.4
 LEAST_OF_FEW: Final = 0.2
 FEW: Final = 100
-"""The least probability of a memory that no one requested, and the same for at most `FEW` visible memories.
+"""The least probability of a memory that no one requested; `LEAST_OF_FEW` if at most `FEW` are visible.
 
-Among many memories one resembles a text by chance more often; `bench hook_context` measures it.
+With more memories, it is likelier that one resembles a text by chance; `bench hook_context` measures it.
 """
 MOST_SIGNALS: Final = 6
 _MOST_TASK: Final = 400
@@ -69,8 +69,8 @@ class RecallContext(
 
     Attributes:
         unreviewed: As in `MemoryFilters`; no parameter.
-        unasked_for: The project (empty for none), if a hook recalls on its own: then only what is likely to
-            matter is returned, of the user and of that project; no parameter.
+        unasked_for: The project (empty for none), if a hook recalls on its own. Then the reply has only
+            memories of the user and of that project that probably matter; no parameter.
     """
 
     task: kinds.Task
@@ -140,7 +140,7 @@ class RecallContext(
 
 
 def near_roots(principal: Principal, project: str) -> list[Root]:
-    """Return the namespace roots that hooks may give: the user's, the project's."""
+    """Return the namespace roots from which hooks may inject: the user's and the project's."""
     names = [user_namespace(principal)]
     if project:
         names.append(PROJECT + segment(project))

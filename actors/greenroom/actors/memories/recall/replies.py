@@ -96,7 +96,7 @@ class SearchDebug(msgspec.Struct, frozen=True, kw_only=True):
         counts: How many candidates there were before and after each filter, in all namespaces together.
         timings: Milliseconds by stage; ``owners`` is the time of the slowest namespace.
         model: The space of the query's vectors; ``words`` if words alone decided.
-        without_vectors: Why the query had none, if some were wanted.
+        without_vectors: Why the query had no vectors, if some were wanted.
         scores: The components of each memory's score, by its id.
     """
 
@@ -123,7 +123,7 @@ class MemoriesFound(PartialReply, frozen=True, kw_only=True):
             and of more than 1,000 namespaces some are not searched.
         tokens: An estimate of the size of ``memories``, if ``max_tokens`` was given: bytes of UTF-8 by 4.
         left_out: How many of the best ``limit`` did not fit into ``max_tokens``.
-        over_budget: Those of them that alone are larger.
+        over_budget: How many of these are too large for ``max_tokens`` on their own.
         failed: Namespaces that could not be searched; their memories are missing here.
         weak: Present if the answer is hardly among them: fewer than one in four such lists had it.
     """
@@ -251,7 +251,7 @@ def _or_unset(value: T | None) -> T | UnsetType:
 
 
 ExplainedMode = Literal["semantic", "hybrid", "exact", "recall", "retrieve"]
-"""The modes of `MemorySearch`, what `RecallContext` finds, and what `RetrieveMemory` does."""
+"""The modes of `MemorySearch`, and the searches of `RecallContext` and `RetrieveMemory`."""
 
 
 class HitExplained(msgspec.Struct, frozen=True, kw_only=True):
@@ -259,7 +259,7 @@ class HitExplained(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         score: How well it matches, 0-1, as in the tool's reply.
-        chance: Its probability against no answer, whatever else was found; null if nothing was ranked.
+        chance: Its probability to be the answer, whatever else was found; null if nothing was ranked.
         weighed_as: The kind of memory and the vectors that chose its weights.
         quality_parts: What made its quality, by name.
     """
@@ -326,7 +326,7 @@ class WhyNotFound(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         place: Its place; null if it is not among the first hundred.
         reasons: Why it is missing, in words.
-        hit: Its rank alone, without any filter.
+        hit: The memory as a hit when it alone is searched, without any filter.
     """
 
     mode: ExplainedMode
@@ -379,7 +379,7 @@ class GivenMemory(msgspec.Struct, frozen=True, kw_only=True):
 class NoteRecalled(Message[None], frozen=True, kw_only=True):
     """Log the answer of a recall.
 
-    It is written later, and a crash before that loses it.
+    The log is written later; a crash before that loses the entry.
 
     Attributes:
         task: The beginning of the recall's task; secrets are masked before it is stored.

@@ -39,15 +39,15 @@ from greenroom.runtime import (
 R = TypeVar("R")
 
 MOST = 1_000
-"""The most roots that one search asks."""
+"""One search asks at most this many roots."""
 BATCH = 100
-"""The number of roots after which only the best hits are kept."""
+"""After each batch of this many roots, only the best hits are kept."""
 AT_ONCE = 64
-"""The number of parallel requests: each actor may have to read its index first."""
+"""At most this many requests run in parallel, because each actor may have to read its index first."""
 OWNER_SECONDS = 10.0
-"""The timeout of one actor in seconds, so that one that hangs does not hold up the others' replies."""
+"""The timeout of one actor, in seconds: an actor that hangs must not delay the replies of the others."""
 SHARE = 0.8
-"""The part of the caller's own time for the search; the rest is for the reply."""
+"""The search may use this share of the caller's time; the rest is for the reply."""
 
 _WHY: tuple[tuple[type[GreenroomError], str], ...] = (
     (ActorFailedError, "it failed at this search; ask again"),
@@ -68,7 +68,7 @@ class Root(NamedTuple):
 
 
 class Gathered(NamedTuple, Generic[R]):
-    """The replies, the namespaces without one in their order, and the first error."""
+    """The replies, the namespaces without a reply (in order), and the first error."""
 
     found: list[R]
     failed: list[FailedNamespace]
@@ -76,7 +76,7 @@ class Gathered(NamedTuple, Generic[R]):
 
 
 def end_of_asking() -> float:
-    """Return until when actors may reply, in trio's time."""
+    """Return the time until which actors may reply, on trio's clock."""
     now = trio.current_time()
     return now + SHARE * (trio.current_effective_deadline() - now)
 
@@ -84,10 +84,10 @@ def end_of_asking() -> float:
 async def ask_each(
     context: ProcedureContext, roots: Sequence[Root], message: Message[R], end: float | None = None
 ) -> Gathered[R]:
-    """Ask the actors of all roots until ``end``; report failures of single ones.
+    """Ask the actors of all roots until ``end``; report the failures of single actors.
 
     Raises:
-        GreenroomError: A failure of all alike: the runtime is closed, the store failed.
+        GreenroomError: A failure that concerns all actors: the runtime is closed, or the store failed.
     """
     if end is None:
         end = end_of_asking()
@@ -121,7 +121,7 @@ async def _side_by_side(
             try:
                 for number, root in waiting:
                     answers[number] = await _ask(context, root, message, end)
-            except GreenroomError as error:  # the nursery would wrap it in a group
+            except GreenroomError as error:  # the nursery would wrap it in an exception group
                 of_all = of_all or error
                 nursery.cancel_scope.cancel()
 
@@ -149,7 +149,7 @@ def _describe(error: GreenroomError) -> str:
 
 
 def merge_hits(found: Sequence[RootSearchResult], boost: float = 0.0) -> list[FoundMemory]:
-    """Merge all hits into one order: best first, newest among equals.
+    """Merge all hits into one order: best first, newest first among equals.
 
     ``boost`` is the part of quality in the score.
     """
@@ -190,7 +190,7 @@ class Roots(NamedTuple):
     """The roots to ask.
 
     Attributes:
-        ordered: The roots; of too many, the caller's own and the first by name.
+        ordered: The roots; if there are too many, the caller's own and the first others by name.
         left_out: How many more are visible.
     """
 
@@ -199,7 +199,7 @@ class Roots(NamedTuple):
 
     @property
     def partial(self) -> str | None:
-        """A sentence about the roots that are left out; None if all are here."""
+        """A sentence about the roots that are left out; None if none are."""
         if not self.left_out:
             return None
         return (
@@ -211,7 +211,7 @@ class Roots(NamedTuple):
 async def roots_below(context: ProcedureContext, below: str | None) -> list[Root]:
     """Return all visible roots, in the order of their names.
 
-    The caller's own are always among them, because the directory lags behind writes in progress.
+    The caller's own roots are always among them, because the directory lags behind writes in progress.
     """
     whole = below_root(below)
     if whole is not None and policy.may_write_namespace(context.principal, whole):
@@ -235,7 +235,7 @@ async def roots_to_ask(context: ProcedureContext, below: str | None) -> Roots:
 async def search_roots(
     context: ProcedureContext, roots: list[Root], message: FindMemories
 ) -> Gathered[RootSearchResult]:
-    """Search all roots; of many, keep only the best hits.
+    """Search all roots; if there are many, keep only the best hits.
 
     Raises:
         GreenroomError: As `ask_each`.

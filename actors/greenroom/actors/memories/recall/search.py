@@ -39,13 +39,13 @@ from greenroom.runtime import ActorQuarantinedError, Address, OverloadedError, P
 
 MILLISECONDS = 1_000.0
 FEW = 60
-"""Up to this many visible memories, weak hits are left out if the search wants that."""
+"""If at most this many memories are visible, a search with ``least_share`` leaves out weak hits."""
 MOST_FAILED = 100
-"""The most failed namespaces that an answer names."""
+"""A reply names at most this many failed namespaces."""
 _NAMED = 5
-"""The most of them for which its sentence has the reason."""
+"""The sentence of a reply gives the reasons for at most this many failed namespaces."""
 ALWAYS = 5
-"""The number of first hits that are never too weak, since one of them may be the answer."""
+"""This many first hits are never too weak, since one of them may be the answer."""
 
 
 class SearchSpec(NamedTuple):
@@ -124,8 +124,8 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
     """Search the visible namespaces; report the namespaces that fail.
 
     Raises:
-        GreenroomError: No actor replied; it is the error of the first.
-        Refusal: ``VALIDATION_ERROR``: The vector cannot be compared with those of the memories.
+        GreenroomError: No actor replied; this is the error of the first actor.
+        Refusal: ``VALIDATION_ERROR``: The vector cannot be compared with the vectors of the memories.
     """
     clock = _Stopwatch()
     query = await _times_of(context, search)
@@ -206,7 +206,7 @@ async def _meaning_of(context: ProcedureContext, search: SearchSpec, text: str |
 
 
 def _not_searched(answers: Gathered[RootSearchResult]) -> str | None:
-    """Return what was not searched, because there was no time or it failed."""
+    """Describe what was not searched, because time was short or a namespace failed."""
     newest = sum(each.unread or 0 for each in answers.found)
     reasons = [f"{each.namespace} was not searched: {each.error}" for each in answers.failed[:_NAMED]]
     if len(answers.failed) > MOST_FAILED:
@@ -218,7 +218,7 @@ def _not_searched(answers: Gathered[RootSearchResult]) -> str | None:
 
 
 def _not_compared(search: SearchSpec, meaning: QueryMeaning, found: list[RootSearchResult]) -> str | None:
-    """Return why memories were not compared by meaning that a later search would compare."""
+    """Return why memories were not compared by meaning, if a later search would compare them."""
     if meaning.may_come:
         return f"memories were found by their words alone, for {meaning.absence}"
     without_vectors = (each.model == "words" and _had_any(each) for each in found)
@@ -249,7 +249,7 @@ def _strong(share: float, hits: list[FoundMemory], found: Sequence[RootSearchRes
 
 
 def chance_of(hit: FoundMemory) -> float:
-    """Return the probability of a memory against no answer, whatever else was found."""
+    """Return the probability that a memory is the answer, whatever else was found."""
     return 0.0 if hit.odds is None else hit.odds / (1 + hit.odds)
 
 
@@ -273,7 +273,7 @@ def reply(
 ) -> replies.MemoriesFound:
     """Return a search's reply, cut to its budget.
 
-    ``mode`` is the requested mode, if another one was carried out; ``began`` is in trio's time.
+    ``mode`` is the requested mode, if another one was carried out; ``began`` is a time on trio's clock.
     """
     memories = [replies.to_hit(each) for each in outcome.hits]
     is_weak = _is_ranked(search) and sum(each.relevance for each in outcome.hits) < WEAK
@@ -322,14 +322,14 @@ def debug_view(
 
 
 def count_uses(context: ProcedureContext, outcome: SearchResult, memories: Iterable[tuple[str, str]]) -> None:
-    """Count memories as used, given as namespace and id, unless the search has counted them."""
+    """Count memories (namespace and id) as used, unless the search has counted them already."""
     if outcome.counted:
         return
     by_owner: dict[Address, list[str]] = {}
     for namespace, memory_id in memories:
         by_owner.setdefault(memory_address(namespace), []).append(memory_id)
     for address, ids in by_owner.items():
-        with suppress(OverloadedError, ActorQuarantinedError):  # then these are not counted
+        with suppress(OverloadedError, ActorQuarantinedError):  # then these uses are not counted
             context.tell(address, NoteUses(memory_ids=ids))
 
 

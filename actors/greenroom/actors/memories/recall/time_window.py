@@ -23,7 +23,7 @@ since starting than the through thru till to until up
 """
 """Words beside dates that do not depend on where a day begins."""
 _OF_THE_MACHINE = frozenset({"localtime", "posixrules"})
-"""Files among the time zones that stand for the setting of the server's machine."""
+"""Time zone files that stand for the setting of the server's machine."""
 
 
 class Window(NamedTuple):
@@ -49,8 +49,8 @@ def time_window(
         zone: The time zone of ``time_expr``.
         time_expr: Words such as "last week".
         after: A date, which begins at its midnight in ``bounds``, or a time.
-        before: The same; not included.
-        bounds: The time zone of these two.
+        before: A date or a time as in ``after``; it is not included.
+        bounds: The time zone of ``after`` and ``before``.
 
     Raises:
         Refusal: ``VALIDATION_ERROR``: A time is not understood, or ``after`` is later than ``before``.
@@ -73,7 +73,7 @@ def is_in_words(expression: str) -> bool:
 
 
 def time_zone(name: str | None) -> tuple[dt.tzinfo, str]:
-    """Return a time zone and its name; the machine's for None."""
+    """Return a time zone and its name; None means the machine's time zone."""
     import zoneinfo  # noqa: PLC0415 - few searches name a time
 
     if name is None:

@@ -36,7 +36,7 @@ class CheckedLine(NamedTuple):
 
 
 def check_line(raw: bytes, namespace: str, principal: Principal) -> CheckedLine:
-    """Check a line of an import file; ``namespace`` is that of a line without one.
+    """Check a line of an import file; ``namespace`` is the default for lines without one.
 
     Raises:
         Refusal: the line is invalid; the sentence names the field, what it takes, and the value.

@@ -126,7 +126,7 @@ class UpgradeMemory(Message[None], frozen=True, kw_only=True):
 
 
 class MemoryItem(replies.MemoryEntry, frozen=True, kw_only=True):
-    """An entry with its value, unless that is larger than 1 MB; `GetMemory` returns that."""
+    """An entry with its value; `GetMemory` returns a value larger than 1 MB."""
 
     value: msgspec.Raw | UnsetType = UNSET
     metadata: msgspec.Raw

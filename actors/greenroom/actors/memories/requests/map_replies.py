@@ -12,7 +12,7 @@ from greenroom.actors.memories.requests.replies import MemoryFilters
 from greenroom.runtime import Message
 
 MOST_NODES = 10_000
-"""Most memories on one map."""
+"""A map has at most this many memories."""
 
 MapKind = Annotated[
     Literal["graph", "plane", "list"],
@@ -93,10 +93,10 @@ class MemoryMapped(Reply, frozen=True, kw_only=True):
 
 
 class MapRoot(Message["MappedRoot"], frozen=True, kw_only=True):
-    """Return the memories of one root for a map; `MemoryMap` sends it to each.
+    """Return the memories of one root for a map; `MemoryMap` sends it to each root.
 
     Attributes:
-        limit: Most memories; 0 only counts them.
+        limit: The most memories to return; 0 only counts them.
         names: The words of each wanted name; a memory with all words of a name may mention it.
     """
 
@@ -108,7 +108,7 @@ class MapRoot(Message["MappedRoot"], frozen=True, kw_only=True):
 
 
 class MappedMemory(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a map shows of a memory, unchanged until the next version.
+    """The data that a map shows of a memory; only a new version changes them.
 
     Attributes:
         number: The number of the entry within the root.
@@ -148,8 +148,8 @@ class MappedRoot(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         total: The number of memories that pass the filters.
         revision: Changes with these memories, their uses, ratings and vectors.
-        supersedes: The numbers of the entries that they supersede, 0 for none.
-        texts: The beginnings of those that may mention a name, by index, up to a maximum.
+        supersedes: The numbers of the entries that these memories supersede, 0 for none.
+        texts: The beginnings of memories that may mention a name, by index, up to a maximum.
         all_texts: Whether no text is left out.
     """
 

@@ -318,12 +318,12 @@ class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
     """One hit, with figures from 0 to 1.
 
     Attributes:
-        score: The order: relevance, and in a hybrid search also quality.
-        relevance: Relative to the other hits; 1 if nothing was ranked, like ``match``.
+        score: The figure that orders the hits: relevance, and in a hybrid search also quality.
+        relevance: Relative to the other hits; 1, like ``match``, if nothing was ranked.
         match: How well it matches the query, independent of other hits.
         odds: The odds of its relevance, independent of other hits; None if nothing was ranked.
         components: The parts of the score, with ``debug``.
-        compressed: The content or value as stored, if that is requested; the memory has none then.
+        compressed: The content or value as stored, if that is requested; then the memory has neither.
         own: Whether it belongs to the caller's user, and that user's agents wrote the newest version.
         weighed_as: With ``debug``: the kind of memory and the vectors by which the weights were chosen.
     """
@@ -363,7 +363,7 @@ class RootSearchResult(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         total: How many memories matched at all; with ``is_minimum``, at least.
         counts: The number of candidates before and after each filter, in order.
-        model: The weights and vectors that ranked.
+        model: The weights and vectors that ranked the hits.
         rivals: The sum of the odds of the best hits, which lowers the relevance of other owners' hits.
         is_nothing: Whether all hits are too weak to be an answer.
         terms: With ``debug``: how the query's words were interpreted, if any ranked.

@@ -1,4 +1,4 @@
-"""Requests about the memories of a namespace; of an operation, fields are tool parameters."""
+"""Requests about the memories of a namespace; fields of operations are tool parameters."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class StoreMemory(Message[replies.MemorySaved], frozen=True, metaclass=CheckedWh
 
     Attributes:
         author: The author of this version; by default the agent. The memory has the first version's author.
-            With a key without the scope ``admin`` it is the agent, and the argument is kept as ``imported``.
+            If the key lacks the scope ``admin``, it is the agent; the argument is kept as ``imported``.
         supersedes: The memory that this one hides, while it exists, from all who see it.
         unreviewed: Whether no person has reviewed it; then searches find it, hooks never inject it, and it
-            hides nothing. By default a new version is as the one before.
+            hides nothing. By default a new version keeps the previous value.
     """
 
     content: kinds.MemoryContent | None = None
@@ -121,11 +121,11 @@ class UpdateMemory(Message[replies.MemorySaved], frozen=True, metaclass=CheckedW
 class ForgetMemory(Message[replies.MemoryForgotten], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Forget one memory by id or key, or all that match filters.
 
-    Several only with ``confirm``.
+    To forget several, ``confirm`` is needed.
 
     Reads and searches do not find forgotten memories; their history stays until ``purge``. A purge of a key
-    also removes what was forgotten under it before, so it may match several. One call forgets 1,000 at most,
-    in a full store fewer; call again while ``remaining`` is not 0.
+    also removes memories that were forgotten under it before, so it may match several. One call forgets 1,000
+    at most, in a full store fewer; call again while ``remaining`` is not 0.
     """
 
     memory_id: kinds.MemoryId | None = None
@@ -170,7 +170,7 @@ class ListMemories(Message[replies.MemoryPage], frozen=True, metaclass=CheckedWh
 
 
 class CountMemories(Message[MemoriesCounted], frozen=True, kw_only=True):
-    """Count an actor's visible memories, up to a number. Not a tool."""
+    """Count an actor's visible memories, up to a maximum. Not a tool."""
 
     most: int
 
@@ -250,16 +250,16 @@ class MemoryStats(Message[replies.MemoryStatistics], frozen=True, metaclass=Chec
 
 
 class FindMemories(Message[replies.RootSearchResult], frozen=True, kw_only=True):
-    """Find the best memories of one root; `MemorySearch` sends it to each.
+    """Find the best memories of one root; `MemorySearch` sends it to each root.
 
     Attributes:
-        text: The query; None without one: with vectors the most similar, else the newest.
+        text: The query. If None, find the memories most similar to the vectors; without vectors, the newest.
         vectors: The embeddings of the query; None: only words count.
-        times: The times that the query names in words that are not in ``text``.
+        times: The times that the query names; ``text`` lacks the words that name them.
         mode: How to match: ``exact`` finds the exact text.
         quality_boost: 0-1, for ``hybrid``; other modes ignore it.
-        min_relevance: The least relevance; None decides whether any hit can be an answer.
-        reasons: How many of the first hits have them without ``debug``.
+        min_relevance: The least relevance; if None, the search decides whether any hit can be an answer.
+        reasons: How many of the first hits have ``components`` without ``debug``.
     """
 
     text: kinds.SearchWords | None = None
@@ -278,14 +278,14 @@ class FindMemories(Message[replies.RootSearchResult], frozen=True, kw_only=True)
 
 
 class LocateKey(Message[replies.KeyLocated], frozen=True, kw_only=True):
-    """Find the places of a key below one root; `PlacesOfKey` sends it to each."""
+    """Find the places of a key below one root; `PlacesOfKey` sends it to each root."""
 
     key: types.MemoryKey
     forgotten: bool = False
 
 
 class FindNearKeys(Message[list[str]], frozen=True, kw_only=True):
-    """Find keys below a root or a namespace that are similar to a missing one."""
+    """Find keys below a root or a namespace that are similar to a missing key."""
 
     key: types.MemoryKey
     namespace: kinds.Namespace | None = None
@@ -298,7 +298,7 @@ class NoteUses(Message[None], frozen=True, kw_only=True):
 
 
 class LookUpMemories(Message[replies.MemoriesKnown], frozen=True, kw_only=True):
-    """Look up memories by id; this is no use. Not a tool."""
+    """Look up memories by id; this does not count as a use. Not a tool."""
 
     memory_ids: Annotated[list[str], Meta(max_length=5_000)]
 
@@ -307,7 +307,7 @@ class NoteHelp(Message[None], frozen=True, kw_only=True):
     """Count a detected use of an injected memory, and rate it. Not a tool.
 
     Attributes:
-        event_id: The hook event with the use; a repeat counts nothing.
+        event_id: The hook event with the use; a repeat is not counted.
     """
 
     memory_id: kinds.MemoryId
@@ -370,7 +370,7 @@ class ChangeMemories(Message[None], frozen=True, kw_only=True):
 
 
 class MemoryLease(msgspec.Struct, frozen=True, kw_only=True):
-    """Extends the expiry of a memory, in seconds from now."""
+    """An extension of the expiry of a memory, in seconds from now."""
 
     namespace: kinds.Namespace
     key: types.MemoryKey
@@ -384,7 +384,7 @@ class ProlongMemories(Message[None], frozen=True, kw_only=True):
 
 
 class ListSubNamespaces(Message[replies.NamespacePage], frozen=True, kw_only=True):
-    """List the namespaces below one that have memories, unordered, in pages. Not a tool."""
+    """List the namespaces with memories below a namespace, unordered, in pages. Not a tool."""
 
     namespace: kinds.NamespacePrefix
     limit: types.Limit1000 = 1_000

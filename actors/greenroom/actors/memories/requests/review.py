@@ -25,7 +25,7 @@ Age = Literal["day", "week", "month", "year", "older"]
 """The age of a memory: less than a day, from a day to a week, and so on."""
 PairKind = Literal["duplicates", "conflicts"]
 MAX_MERGED = 20
-"""Most memories that one merge hides."""
+"""One merge hides at most this many memories."""
 
 
 class ListedMemory(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ class ListedMemory(msgspec.Struct, frozen=True, kw_only=True):
 class MemoryFacets(msgspec.Struct, frozen=True, kw_only=True):
     """The number of matching memories by namespace, tag, kind, author and age.
 
-    Of namespaces the 100 largest, of authors 20, and of tags about 50.
+    It counts the 100 largest namespaces, 20 authors, and about 50 tags.
     """
 
     by_namespace: dict[str, int]
@@ -97,7 +97,7 @@ class BrowseMemories(Message[MemoriesBrowsed], frozen=True, metaclass=CheckedWhe
     """List the memories below a namespace in an order, with facets.
 
     Attributes:
-        text: Words that a memory must have, all of them.
+        text: Words; a memory must have all of them.
         state: Only memories in this state.
     """
 
@@ -222,8 +222,8 @@ class RestoreMemory(Message[replies.MemorySaved], frozen=True, metaclass=Checked
     Content, metadata, tags, kind, importance, expiry, and supersession are restored. The scope stays.
 
     Attributes:
-        version: The version to restore; by default the newest, for a forgotten memory.
-        expected_forgotten: Refuse unless it is, or is not, forgotten; forgetting makes no version.
+        version: The version to restore; for a forgotten memory, by default the newest.
+        expected_forgotten: Refuse unless it is (or, if false, is not) forgotten; forgetting makes no version.
     """
 
     memory_id: kinds.MemoryId
@@ -244,8 +244,8 @@ class MemoriesMerged(Reply, frozen=True, kw_only=True):
     """Answers `MergeMemories`.
 
     Attributes:
-        changed: Every memory with a new version, in order; to undo it, restore the version before of each,
-            in reverse order.
+        changed: Every memory with a new version, in order; to undo the merge, restore the previous version of
+            each, in reverse order.
     """
 
     memory_id: str
@@ -262,8 +262,8 @@ class MemoriesMerged(Reply, frozen=True, kw_only=True):
 class MergeMemories(Message[MemoriesMerged], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Let one memory supersede others of the same root, in one commit.
 
-    It gets the tags of all, and the highest importance. It supersedes the first of the others, that one the
-    next, and so on; the last supersedes what the memory superseded before.
+    It gets the tags of all, and the highest importance. It supersedes the first of the others, the first
+    supersedes the next, and so on; the last supersedes what the memory superseded before.
 
     Attributes:
         others: The memories that it hides.
@@ -351,8 +351,8 @@ class MemoryPairs(Reply, frozen=True, kw_only=True):
 class ListMemoryPairs(Message[MemoryPairs], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """List memories with older near-duplicates or conflicts, newest first.
 
-    A page ends after 100 compared memories, each with a dozen others at most, those that share its rarest
-    words. Accepted pairs are left out.
+    A page ends after 100 compared memories. Each is compared with at most a dozen others, which share its
+    rarest words. Accepted pairs are left out.
     """
 
     namespace: kinds.NamespacePrefix | None = None

@@ -1,8 +1,8 @@
 """Import and export of memories: lines of a file, requests of the tools, internal messages.
 
-An import is *staged*, line by line, in the actors of its namespaces. Then an actor of its own *decides* it in
-one commit, and from then on every namespace *applies* its lines. An undecided import changes nothing; a
-decided one is completed, even after a crash of any process.
+An import is *staged*, line by line, in the actors of its namespaces. Then the import's own actor *decides* it
+in one commit, and from then on every namespace *applies* its lines. An undecided import changes nothing; a
+decided import is completed, even after a crash of any process.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ ImportState = Literal["staging", "decided", "done"]
 Outcome = Literal["created", "versioned", "overwritten", "skipped", "unchanged", "expired", "refused"]
 
 MAX_SOURCE_BYTES = 4 << 20
-"""Most bytes of lines in a request; use `greenroom import` for larger files."""
+"""A request has at most this many bytes of lines; use `greenroom import` for larger files."""
 MAX_EXPORT_BYTES = 32 << 20
-"""Most bytes of an export that is stored to be read; use `greenroom export` for larger ones."""
+"""A stored export that can be read has at most this many bytes; use `greenroom export` for larger ones."""
 MAX_PART_BYTES = 4_000_000
-"""Most bytes of one part: at worst it doubles in a message, which must fit into the message limit (8 MiB
-by default); and it can be imported with a request."""
+"""One part has at most this many bytes. At worst it doubles in a message, which must fit into the message
+limit (8 MiB by default). A part can also be imported with one request."""
 IMPORT = "import"
 """The kind of the actors of imports."""
 
@@ -78,11 +78,11 @@ class MemoryLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 NOT_STAGING = "IMPORT_NOT_STAGING"
-"""The code of the refusal of lines for an import that is decided or given up."""
+"""The refusal code for lines of an import that is decided or given up."""
 
 
 def import_address(staging: str) -> Address:
-    """Return the actor of the import of an attempt."""
+    """Return the address of the import's actor, for the id of an attempt."""
     return Address(IMPORT, staging.partition(".")[0])
 
 
@@ -211,7 +211,7 @@ class UrgeImport(Message[None], frozen=True, kw_only=True):
 
 
 class GiveUpImport(Message[None], frozen=True, kw_only=True):
-    """The import's own timer: forget what was not decided in time, or ended long ago.
+    """The import's own timer: forget an import not decided in time, or ended long ago.
 
     An importer sends it, too, to give up an attempt.
     """
@@ -291,7 +291,7 @@ class ExportedPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExportPage(Message[ExportedPage], frozen=True, kw_only=True):
-    """Return about so many bytes of visible memories, in order of creation."""
+    """Return about ``limit_bytes`` bytes of visible memories, in order of creation."""
 
     namespace: kinds.NamespacePrefix
     filters: MemoryFilters | None = None

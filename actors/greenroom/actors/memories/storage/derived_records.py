@@ -1,6 +1,6 @@
 """Rebuild damaged records of memories that can be derived from other records.
 
-An entry and its values have no copy, so damage of these loses the entry. Orders, ids, the index and the
+An entry and its values have no copy, so damage to one of these loses the entry. Orders, ids, the index and
 quality records are derived from the sound entries.
 """
 
@@ -22,7 +22,7 @@ from greenroom.runtime import Context, RecordDamagedError, Slices, pass_over
 
 Handler = Callable[[Any, Any, Context], Any]
 LOST: Final = b""
-"""Stands for the entry in an order or an id if the entry's own record is damaged, too."""
+"""The value of an order or id row if the record of its entry is damaged, too."""
 
 
 def with_rebuild(handler: Handler) -> Handler:
@@ -104,7 +104,7 @@ def _rebuild_orders(_: MemoryRepository, context: Context) -> Slices[None]:
 
 
 def _mark_in_scopes(context: Context, lost: dict[int, bytes]) -> Slices[None]:
-    """Mark orders as lost by update; for a hidden scope, try all scopes."""
+    """Mark order rows as lost, by update; for an unknown scope, try all scopes."""
     scopes: set[bytes] = set()
     for _, where in context.scan(bytes, prefix=records.UPDATES, on_damage=pass_over):
         scopes.add(records.scope_of_entry(where))
@@ -157,7 +157,7 @@ def _rebuild_qualities(_: MemoryRepository, context: Context) -> Slices[None]:
 
 
 def _rebuild_pairs(_repository: MemoryRepository, context: Context) -> Slices[None]:
-    """Rebuild the marks of accepted pairs; their keys hold all of it."""
+    """Rebuild the marks of accepted pairs; the keys of the marks hold all their data."""
     for key in _find_damaged(context, records.pairs_prefix(0)[:1]):
         context.put(key, True)
     yield
@@ -178,7 +178,7 @@ def _rebuild_index(repository: MemoryRepository, context: Context) -> Slices[Non
 
 
 def _rebuild_unread(repository: MemoryRepository, context: Context) -> Slices[None]:
-    """Rebuild the index, since it is unknown what it lacks."""
+    """Rebuild the index, since it is unknown which entries it lacks."""
     context.delete(records.UNREAD)
     yield from _rebuild_index(repository, context)
 
@@ -194,4 +194,4 @@ _REBUILDERS: Final[dict[bytes, Callable[[MemoryRepository, Context], Slices[None
     records.UNREAD: _rebuild_unread,
     index_records.ALL: _rebuild_index,
 }
-"""What rebuilds records, by the first letter of their keys."""
+"""The function that rebuilds damaged records, by the first letter of their keys."""

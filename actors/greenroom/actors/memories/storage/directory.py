@@ -42,15 +42,15 @@ INDEX = "namespaces"
 SUMMARIES = "memory_summaries"
 """The index of words, days and vectors of whole roots that older programs wrote."""
 MAX_PARTITIONS = 64
-"""Most partitions in one row; a larger row has only their audiences and digests of their owners."""
+"""A row lists at most this many partitions; else it has only their audiences and digests of their owners."""
 MOST_OWNERS = 20_000
-"""Most digests in one row; with more of them every caller may query the root."""
+"""A row has at most this many digests; with more owners, every caller may query the root."""
 _DIGEST_BYTES = 8
-_MOST_PARTS = 1_024  # of a summary whose own record is damaged
+_MOST_PARTS = 1_024  # parts of a summary whose own record is damaged
 
 
 def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
-    """Return the whole sort key, which stands for a name."""
+    """Return the range of the whole sort key, which stands for a name."""
     return ((0, len(key)),) if key else ()
 
 
@@ -60,9 +60,9 @@ def names_in_summary(key: bytes) -> tuple[tuple[int, int], ...]:
 
 
 class NamespaceRow(msgspec.Struct, frozen=True, array_like=True):
-    """A root, and the partitions of its memories; None for too many.
+    """A root, and the partitions of its memories; None if there are too many.
 
-    ``owners`` are sorted digests of owners who see something although they see none of the partitions.
+    ``owners`` are sorted digests of further owners: each sees some memory, but none of ``partitions``.
     """
 
     root: str
@@ -115,8 +115,8 @@ def _holds(owners: bytes, digest: bytes) -> bool:
 def rows(reader: IndexReader, prefix: bytes = b"") -> Iterator[Row[NamespaceRow]]:
     """Yield the rows of all roots, or the row with the sort key ``prefix``.
 
-    A damaged row admits every caller; the actor checks the rights anyway. If its root is unknown, it is
-    raised.
+    A damaged row admits every caller; the actor checks the rights anyway. If the root of a damaged row is
+    unknown, its error is raised.
     """
     met: list[RecordDamagedError] = []
     yield from reader.rows(INDEX, NamespaceRow, prefix=prefix, on_damage=met.append)
@@ -125,7 +125,7 @@ def rows(reader: IndexReader, prefix: bytes = b"") -> Iterator[Row[NamespaceRow]
 
 
 def row_of(reader: IndexReader, root: str, address: Address) -> NamespaceRow | None:
-    """Return the row of a root, or None; a damaged one admits every caller."""
+    """Return the row of a root, or None; a damaged row admits every caller."""
     try:
         return reader.get(INDEX, names.tag_of_root(root), address, NamespaceRow)
     except RecordDamagedError:
@@ -157,9 +157,9 @@ def remove(context: Context, root: str) -> None:
 
 
 def drop_summary(context: Context, tag: bytes) -> None:
-    """Stage the removal of the summary of a root by an older program.
+    """Stage the removal of the summary that an older program wrote about a root.
 
-    It repeats words of the memories, so it goes before any of them does.
+    The summary repeats words of the memories, so it must be removed before any memory is.
     """
     try:
         summary = context.get(records.SUMMARY, RootSummary)
@@ -189,7 +189,7 @@ def may_have_something(principal: Principal, row: NamespaceRow) -> bool:
 class ListNamespaces(Procedure[list[str]], frozen=True, kw_only=True):
     """List the roots with memories that the caller may see, unordered; internal.
 
-    With ``prefix`` only the root of this namespace, or roots that begin with this segment.
+    ``prefix`` limits the list to the root of this namespace, or to roots that begin with this segment.
     """
 
     runs = "snapshot"

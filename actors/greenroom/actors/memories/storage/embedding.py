@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from greenroom.actors.search.index.corpus import Corpus
 
 EMBEDDED_CHARACTERS = 8_000
-"""Most characters of a text that are embedded."""
+"""At most this many characters of a text are embedded."""
 BATCH_CHARACTERS = 400_000
 
 
 def strip_author(text: str, author: str) -> str:
     """Remove the author's name and a colon from the start of a text.
 
-    Transcripts have them. The author is stored separately; a name in each text would draw all vectors
-    together.
+    In transcripts, texts begin like this. The author is stored separately; a name in each text would make all
+    vectors similar.
     """
     name = f"{author}:"
     return (text[len(name) :].lstrip() or text) if author and text.startswith(name) else text
@@ -66,7 +66,7 @@ def embed_or_queue(
 
 
 def queue(repository: MemoryRepository, context: Context) -> None:
-    """Stage that memories lack vectors, and notify the embedder once until they have them."""
+    """Stage the mark that memories lack vectors; notify the embedder once until they have them."""
     if not repository.embedder_notified and context.sidecar is not None:
         repository.embedder_notified = True
         rows.put_pending(context, does=True)
@@ -91,7 +91,7 @@ def queue_missing(repository: MemoryRepository, context: Context, corpus: Corpus
 
 
 def serving_space(repository: MemoryRepository, context: Context) -> str | None:
-    """Return the embedding space of searches: the oldest, until a newer one is complete.
+    """Return the embedding space that searches use: the oldest, until a newer one is complete.
 
     Spaces that are only kept for later do not count.
     """

@@ -16,7 +16,7 @@ from greenroom.runtime import Context, Slices
 
 TIMER = "upgrade"
 BATCH = 200
-"""Entries that a background commit indexes."""
+"""One background commit indexes at most this many entries."""
 _MOST_PROBLEMS = 20
 
 
@@ -27,12 +27,12 @@ def schedule(repository: MemoryRepository, context: Context) -> None:
 
 
 def finish(repository: MemoryRepository, context: Context) -> Slices[None]:
-    """Stage the index of all entries, for a reader that needs all of them."""
+    """Stage the index rows of all remaining entries, for a reader that needs all entries."""
     yield from step(repository, context, None)
 
 
 def step(repository: MemoryRepository, context: Context, most: int | None = BATCH) -> Slices[None]:
-    """Stage ids and index rows of so many entries; None for all."""
+    """Stage ids and index rows of at most ``most`` entries; None means all."""
     if repository.indexed_to is None:
         return
     repository.ensure_root(context, repository.root)
@@ -92,7 +92,7 @@ def _count_unindexed(repository: MemoryRepository, context: Context) -> Slices[i
 
 
 class _Counted:
-    """The documents that the index must have, counted as they pass."""
+    """The documents that the index must have; `number` counts the documents that were yielded."""
 
     def __init__(self, repository: MemoryRepository, context: Context) -> None:
         self.number = 0

@@ -1,8 +1,8 @@
 """Supersession: which memory replaces which.
 
-A memory hides the one that it supersedes from every caller who sees both, for as long as it exists. An
-unreviewed memory hides nothing. When it expires, is forgotten, or changes its scope, no record changes:
-each read checks whether the link still hides the older memory. There are no rings: the newest link wins.
+As long as a memory exists, it hides the memory that it supersedes from every caller who sees both. An
+unreviewed memory hides nothing. When a memory expires, is forgotten, or changes its scope, no link changes:
+each read checks whether the link still hides the older memory. Links form no rings: the newest link wins.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from greenroom.runtime import Context, RecordDamagedError, Slices
 def successor(repository: MemoryRepository, context: Context, entry: Entry) -> Entry | None:
     """Return the newest memory that hides an entry from the caller, or None.
 
-    With a damaged link it raises: then the entry must not be returned.
+    If a link is damaged, it raises the error: then the entry must not be returned.
     """
     if entry.details is None or entry.details.superseded_by is None:
         return None
@@ -67,7 +67,7 @@ def _hides(entry: Entry, now: int) -> bool:
 
 
 def break_ring(repository: MemoryRepository, context: Context, entry: Entry, hidden: Entry) -> Slices[None]:
-    """Break the ring if ``hidden``, which the entry will supersede, supersedes the entry."""
+    """Break the ring if ``hidden`` supersedes the entry, which will supersede ``hidden``."""
     if hidden.number == entry.number:
         raise auth_errors.invalid("supersedes", "supersedes: a memory cannot supersede itself")
     below: int | None = hidden.number
@@ -89,9 +89,9 @@ def relink(
     *,
     is_new: bool = False,
 ) -> None:
-    """Replace the link of an entry's old state by that of its new state.
+    """Replace the link of an entry's old state by the link of its new state.
 
-    ``is_new`` is whether its supersession is new.
+    ``is_new`` says whether the supersession itself is new.
     """
     old, new = _link_key(before), _link_key(after)
     if old is not None and old != new:
@@ -107,7 +107,7 @@ def relink(
 
 
 def record_supersession(context: Context, before: Entry, after: EntryDetails | None) -> None:
-    """Stage in the newest version what it superseded, if that link ends."""
+    """If an entry's link ends, stage in the newest version which memory it superseded."""
     old = None if before.details is None else before.details.supersedes
     if old == (None if after is None else after.supersedes):
         return

@@ -1,10 +1,10 @@
 """Quotas of a key: stored bytes, sessions, namespaces, subscriptions.
 
-A write is charged the bytes of its argument values, without names and without defaults. So an empty session
-costs its purpose. A namespace counts by its root, unless it is the agent's own, the user's own, or has
-memories already. Bytes, sessions and namespaces are charged by the keys' actor before the write. So after a
+A write is charged the bytes of its argument values; names and defaults are free. So an empty session costs
+only its purpose. A namespace is charged as its root, unless the root is the agent's own, the user's own, or
+has memories already. The keys' actor charges bytes, sessions and namespaces before the write. So after a
 failure a count may be too high, but it is never too low. A repeat with the same idempotency key and the same
-arguments is charged once. The process of a connection counts its subscriptions.
+arguments is charged once. The process that has a connection counts the connection's subscriptions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from greenroom.actors.memories.storage.directory import NewRoots
 from greenroom.runtime import Idempotency, Refusal, RuntimeClient
 
 FREE: Final = frozenset({"DeleteMemory", "ForgetMemory", "RateMemory", "EndSession"})
-"""Writes that add nothing."""
+"""Writes that are free, because they add nothing."""
 _MAKES_ROOTS: Final = frozenset({"StoreMemory", "AddMemory"})
 _MAKES_SESSIONS: Final = frozenset({"CreateSession", "StartSession", "RestoreSession"})
 
@@ -51,9 +51,8 @@ class Quota:
         """Charge a writing request to the key's quota.
 
         Raises:
-            Refusal: ``QUOTA_EXCEEDED``: the quota is too small; nothing was charged. Also as `charge_roots`
-            and
-                `policy.check_writes_namespace` for a namespace that the request may create.
+            Refusal: ``QUOTA_EXCEEDED``: the quota is too small; nothing was charged. Also the refusals of
+                `charge_roots` and `policy.check_writes_namespace` for a namespace that it may create.
             GreenroomError: as `RuntimeClient.ask`.
         """
         namespace = getattr(request, "namespace", None)
@@ -69,7 +68,7 @@ class Quota:
         key = getattr(request, "idempotency_key", None)
         once = None
         if key is not None:
-            # A request with other arguments under the same idempotency key runs, and so is charged, too.
+            # A request with the same idempotency key but other arguments runs, so it is charged, too.
             which = blake2b(arguments, digest_size=16).hexdigest()
             once = Idempotency(f"{scope} quota {type(request).__name__} {which}", key, b"")
         await _charge(runtime, charge, once)
@@ -82,7 +81,7 @@ class Quota:
 
 
 async def charge_roots(runtime: RuntimeClient, principal: Principal, roots: Collection[str]) -> None:
-    """Charge the new ones of some roots, all at once; without a key, nothing.
+    """Charge for the new roots among some, all at once; without a key, charge nothing.
 
     The caller's right to write there must have been checked, since the answer reveals which roots are new.
 
@@ -105,7 +104,7 @@ async def charge_roots(runtime: RuntimeClient, principal: Principal, roots: Coll
 
 
 def given_bytes(request: msgspec.Struct) -> int:
-    """Return the UTF-8 bytes of all argument values of a request that it may store."""
+    """Return the UTF-8 bytes of all argument values that a request may store."""
     total = 0
     for field in msgspec.structs.fields(request):
         value = getattr(request, field.name)

@@ -22,13 +22,13 @@ Entries and updates are numbered by one counter. A key may have 1,020 bytes, of 
 an entry is stored under a digest of its key. All Unicode forms of a key have one digest, except in records of
 older programs; see `entry_keys`. A *scope* is a session of an agent, or the part of the namespace below the
 root. The *place* separates entries with the same key. Where several principals write, it is the partition, so
-that a caller does not learn of a hidden key. For a forgotten entry it is the number.
+that a caller does not learn of a hidden key. For a forgotten entry, the place is its number.
 
-Later fields have defaults and stand at the end of a record, so that older stores can be read.
+Fields that were added later have defaults and stand at the end of a record, so that older stores can be read.
 
 An id is a UUID of version 8: its first 48 bits are the tag of the root, so that the id leads to the actor.
-The rest is made of the entry's number with a secret of the actor. So an id costs no storage, looks random,
-and reveals neither how many memories there are nor their order.
+The rest is computed from the entry's number and a secret of the actor. So an id costs no storage, looks
+random, and reveals neither how many memories there are nor their order.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ JSON = 0
 TEXT = 1
 """A value is a content, as UTF-8."""
 COMPRESSED = 2
-"""Added to either: the stored bytes are compressed with zlib."""
+"""Added to `JSON` or `TEXT`: the stored bytes are compressed with zlib."""
 
 NOTHING = 0
 """No entry has this number."""
@@ -80,7 +80,7 @@ _PARTITION_BYTES = 4
 _UPDATE_BYTES = 8
 _FORGOTTEN = b"~"
 GROUPS = 1 << 10
-"""Groups of keys for which a root stores the highest version that ended."""
+"""The number of groups of keys; for each group, a root stores the highest version that ended."""
 _GROUP_BYTES = 2
 SECRET_BYTES = 16
 _TAIL_BYTES = 16 - ROOT_TAG_BYTES
@@ -90,9 +90,9 @@ class RootHeader(msgspec.Struct, frozen=True, array_like=True):
     """The header record of a root.
 
     Attributes:
-        root: The first two segments of their namespaces.
+        root: The first two segments of its memories' namespaces.
         secret: The key from which ids are made.
-        indexed_to: Entries up to this update are in the index; None for all, as in all but older stores.
+        indexed_to: Entries up to this update are in the index; None for all. Only older stores have a number.
     """
 
     root: str
@@ -102,7 +102,7 @@ class RootHeader(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RootSummary(msgspec.Struct, frozen=True, array_like=True):
-    """What an older program wrote about a root into `directory.SUMMARIES`.
+    """The state of the summary of a root that an older program wrote into `directory.SUMMARIES`.
 
     Attributes:
         parts: The number of rows about all memories.
@@ -116,7 +116,7 @@ class RootSummary(msgspec.Struct, frozen=True, array_like=True):
 
 
 class EntryDetails(msgspec.Struct, frozen=True, array_like=True):
-    """Fields of an entry beyond those of an agent's plain key-value entry.
+    """Fields of an entry that an agent's plain key-value entry does not have.
 
     Attributes:
         partition: The number of its partition.
@@ -157,7 +157,7 @@ PLAIN = EntryDetails(0)
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
-    """A key's current state; ``number`` never changes, ``update`` is that of the newest version.
+    """A key's current state; ``number`` never changes, ``update`` belongs to the newest version.
 
     ``skipped`` counts the version numbers below ``version`` that belong to other entries.
     """
@@ -196,7 +196,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class VersionDetails(msgspec.Struct, frozen=True, array_like=True):
-    """Fields of a version beyond those of an agent's plain key-value entry.
+    """Fields of a version that an agent's plain key-value entry does not have.
 
     Attributes:
         size: The bytes as received.
@@ -218,7 +218,7 @@ class VersionDetails(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Version(msgspec.Struct, frozen=True, array_like=True):
-    """One value; both JSON texts are as received."""
+    """One version: its metadata and value; their JSON texts are as received."""
 
     stored_at: int
     expires_at: int | None
@@ -254,7 +254,7 @@ class Quality(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Rating(msgspec.Struct, frozen=True, array_like=True):
-    """One rater's rating and note, and those that they replaced."""
+    """One rater's rating and note, and the rating and note that they replaced."""
 
     at: int
     rater: str
@@ -288,7 +288,7 @@ def scope_name(session_id: str | None) -> replies.Scope:
 
 
 def entry_key(session_id: str | None, key: str, sub: str = "") -> bytes:
-    """Return the record key of a new entry, or the prefix for several owners."""
+    """Return the record key of a new entry; with several owners, only its prefix."""
     return entry_keys(session_id, key, sub)[0]
 
 
@@ -296,7 +296,7 @@ def entry_key(session_id: str | None, key: str, sub: str = "") -> bytes:
 def entry_keys(session_id: str | None, key: str, sub: str = "") -> tuple[bytes, ...]:
     """Return the possible record keys of an entry, the composed form first.
 
-    Older programs stored each Unicode form of a key apart.
+    Older programs stored each Unicode form of a key separately.
     """
     return keys_in_scope(scope_bytes(session_id, sub), key)
 
@@ -315,7 +315,7 @@ def partition_suffix(partition: int) -> bytes:
 
 
 def forgotten_suffix(number: int) -> bytes:
-    """Return the suffix of a forgotten entry's record key whose key is in use again."""
+    """Return the record key suffix of a forgotten entry; its key is in use again."""
     return _FORGOTTEN + number.to_bytes(8)
 
 
@@ -357,7 +357,7 @@ def ended_keys() -> list[bytes]:
 
 
 def versions_prefix(number: int) -> bytes:
-    """Return the bytes before the version numbers of an entry's values."""
+    """Return the key prefix of an entry's values; the version number follows it."""
     return VERSIONS + number.to_bytes(8)
 
 
@@ -367,7 +367,7 @@ def version_key(number: int, version: int) -> bytes:
 
 
 def updates_prefix(session_id: str | None, sub: str = "") -> bytes:
-    """Return the bytes before the updates of one scope."""
+    """Return the key prefix of the updates of one scope."""
     return ORDER + scope_bytes(session_id, sub)
 
 
@@ -382,7 +382,7 @@ def update_key(update: int) -> bytes:
 
 
 def order_keys(entry: Entry) -> tuple[bytes, bytes]:
-    """Return the keys of an entry's rows in both orders: scope and all."""
+    """Return the keys of an entry's rows in both orders: by scope and overall."""
     update = entry.update.to_bytes(8)
     return updates_prefix(entry.session_id, entry.sub) + update, UPDATES + update
 
@@ -393,12 +393,12 @@ def expiry_key(expires_at: int, number: int, version: int) -> bytes:
 
 
 def deleted_key(number: int) -> bytes:
-    """Return the key of the mark of a purged entry with versions left."""
+    """Return the key of the mark for a purged entry that still has versions."""
     return DELETED + number.to_bytes(8)
 
 
 def successors_prefix(number: int) -> bytes:
-    """Return the bytes before the partitions and numbers of superseding entries."""
+    """Return the key prefix of the links to entries that supersede an entry."""
     return SUCCESSORS + number.to_bytes(8)
 
 
@@ -418,7 +418,7 @@ def quality_key(number: int) -> bytes:
 
 
 def ratings_prefix(number: int) -> bytes:
-    """Return the bytes before the raters of an entry."""
+    """Return the key prefix of an entry's ratings; the rater follows it."""
     return RATINGS + number.to_bytes(8)
 
 
@@ -428,17 +428,17 @@ def rating_key(number: int, rater: str) -> bytes:
 
 
 def pairs_prefix(number: int) -> bytes:
-    """Return the bytes before the numbers of the entry's accepted pairs."""
+    """Return the key prefix of an entry's accepted pairs; the other number follows it."""
     return PAIRS + number.to_bytes(8)
 
 
 def pair_key(number: int, other: int) -> bytes:
-    """Return the key of an accepted pair; each of the two entries has one."""
+    """Return the key of an accepted pair; each of its entries has such a key."""
     return pairs_prefix(number) + other.to_bytes(8)
 
 
 def is_live(expires_at: int | None, now: int) -> bool:
-    """Return whether a record has not expired; at the very moment of expiry it has."""
+    """Return whether a record has not expired; at the moment of expiry, it has expired."""
     return expires_at is None or now < expires_at
 
 
@@ -462,10 +462,10 @@ def view(entry: Entry) -> replies.MemoryEntry:
 
 
 def tail_of_number(secret: bytes, number: int) -> bytes:
-    """Return the tail, after the root's tag, of an entry's id."""
+    """Return the tail of an entry's id: the part after the root's tag."""
     tail = bytearray(blake2b(number.to_bytes(8), digest_size=_TAIL_BYTES, key=secret).digest())
-    tail[0] = tail[0] & 0x0F | 0x80  # the version
-    tail[2] = tail[2] & 0x3F | 0x80  # the variant
+    tail[0] = tail[0] & 0x0F | 0x80  # the UUID's version
+    tail[2] = tail[2] & 0x3F | 0x80  # the UUID's variant
     return bytes(tail)
 
 
@@ -476,5 +476,5 @@ def memory_id(tag: bytes, tail: bytes) -> str:
 
 
 def tail_of_id(memory_id: str) -> bytes:
-    """Return the tail of an id, after the root's tag."""
+    """Return the tail of an id: the part after the root's tag."""
     return bytes.fromhex(memory_id[14:18] + memory_id[19:23] + memory_id[24:])

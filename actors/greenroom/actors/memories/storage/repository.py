@@ -75,7 +75,7 @@ class ReadRow(NamedTuple):
 class MemoryRepository(Actor):
     """The memories below one root.
 
-    What reads records raises `RecordDamagedError` for a damaged one; it names only what the caller may see.
+    Methods raise `RecordDamagedError` for a damaged record; the error names only what the caller may see.
 
     Attributes:
         address: The key of the actor's address.
@@ -83,7 +83,7 @@ class MemoryRepository(Actor):
         header: None before the first write, and in stores of older programs.
         embedder_notified: Whether the embedder knows that memories lack vectors.
         forgotten: Times of forgetting by entry number, perhaps outdated; None until they are needed.
-        mapped: What maps show of memories, by update number; `map_rows` fills and bounds it.
+        mapped: The data that maps show about memories, by update number; `map_rows` fills and bounds it.
         settled: The number of decisions about pairs since the activation.
     """
 
@@ -111,7 +111,7 @@ class MemoryRepository(Actor):
 
     @property
     def indexed_to(self) -> int | None:
-        """The last update whose entries are in the index; None if all are."""
+        """The update number up to which entries are in the index; None if all are."""
         if self.header is None:
             return 0 if self.counter else None
         return self.header.indexed_to
@@ -122,7 +122,7 @@ class MemoryRepository(Actor):
         return entry.deleted_at is None and (to is None or entry.update <= to)
 
     def ensure_root(self, context: Context, root: str) -> RootHeader:
-        """Return the header of the root, staged if there is none yet."""
+        """Return the header of the root; stage a new one if there is none yet."""
         self.check_root(root)
         if self.header is None:
             secret = context.random.randbytes(records.SECRET_BYTES)
@@ -142,7 +142,7 @@ class MemoryRepository(Actor):
 
     @property
     def imitates(self) -> str | UnsetType:
-        """The reserved name that the root imitates, if it is older than the check."""
+        """The reserved name that the root imitates; only a root older than the check can."""
         return names.find_imitated(self.root) or UNSET
 
     def name_root(self, namespace: str) -> None:
@@ -168,9 +168,9 @@ class MemoryRepository(Actor):
             self.list_root(context)
 
     def unlist_if_empty(self, context: Context) -> None:
-        """Stage the effects of a message's removals on the root, once.
+        """Stage the effects that a message's removals have on the root; call it once.
 
-        The root stays in the directory while it has entries, so that forgotten ones are found.
+        The root stays in the directory while it has entries, so that forgotten memories are found.
         """
         context.put(NEWEST, self.counter)  # a number is never used twice
         if not self._has_entries(context):
@@ -179,7 +179,7 @@ class MemoryRepository(Actor):
 
     @property
     def is_resource(self) -> bool:
-        """Whether it is a readable resource; only an agent's own memory is."""
+        """Whether the root is a readable resource; only an agent's own memory is one."""
         return ":" not in self.address
 
     def publish(self, context: Context, *changed: Entry) -> None:
@@ -232,7 +232,7 @@ class MemoryRepository(Actor):
         return 0 if self.header is None else len(self.header.partitions)
 
     def partition(self, entry: Entry) -> MemoryPartition:
-        """Return the partition of an entry; a plain entry has its agent's."""
+        """Return the partition of an entry; a plain entry is in its agent's partition."""
         if entry.details is None:
             return self._agent_partition
         assert self.header is not None, "an entry with more came after it"
@@ -271,15 +271,15 @@ class MemoryRepository(Actor):
     def places(
         self, session_id: str | None, key: str, sub: str, partition: MemoryPartition
     ) -> tuple[bytes, ...]:
-        """Return the possible record keys of an entry here; a new one gets the first."""
+        """Return the possible record keys of an entry; a new entry gets the first."""
         number = self._partition_numbers.get(partition, self.next_partition())
         keys = records.entry_keys(session_id, key, sub)
         return tuple(self.entry_key(each, number) for each in keys)
 
     def find(self, context: Context, sub: str, session_id: str | None, key: str) -> StoredEntry | None:
-        """Return the live entry of a key that the caller may see; raises as `choose_form`.
+        """Return the live, visible entry of a key, or None; raises as `choose_form`.
 
-        With several under one key, private ones and the caller's own come before shared ones.
+        If a key has several entries, private ones and the caller's own come before shared ones.
         """
         found: StoredEntry | None = None
         best: tuple[bool, bool, bool, int] | None = None
@@ -308,7 +308,7 @@ class MemoryRepository(Actor):
         """Choose between entries with forms of one key: the exact form comes first.
 
         Raises:
-            Refusal: ``VALIDATION_ERROR``: several, none of them in the exact form.
+            Refusal: ``VALIDATION_ERROR``: there are several, and none has the exact form.
         """
         exact = [stored for stored in there if stored.entry.key == key]
         if not exact and len(there) > 1:
@@ -317,7 +317,7 @@ class MemoryRepository(Actor):
         return (exact or there)[0]
 
     def other_forms(self, context: Context, entry: Entry) -> list[str] | UnsetType:
-        """Return other memories' keys that differ from an entry's only in the form of Unicode."""
+        """Return keys of other memories that differ from an entry's key only in Unicode form."""
         if entry.key.isascii():
             return UNSET
         return [each.entry.key for each in self._other_forms(context, entry)] or UNSET
@@ -337,7 +337,7 @@ class MemoryRepository(Actor):
     def ended_version(self, context: Context, keys: Iterable[bytes]) -> int:
         """Return the highest version that ended under a key; a new memory continues above it.
 
-        With several owners it is that of all keys, so that it reveals nothing about another owner's key.
+        With several owners it is the highest of all keys, so that it reveals nothing about another's key.
         """
         return max(self._read_ended(context, self._ended_key(key)) for key in keys)
 
@@ -355,7 +355,7 @@ class MemoryRepository(Actor):
             context.put(where, max(entry.version, ended))
 
     def note_lost_end(self, context: Context, where: bytes) -> None:
-        """Stage the end of a damaged entry; the counter bounds its versions."""
+        """Stage the end of a damaged entry; its versions are at most the counter."""
         context.put(self._ended_key(where[: records.end_of_digest(where)]), self.counter)
 
     def _ended_key(self, key: bytes) -> bytes:
@@ -436,14 +436,14 @@ class MemoryRepository(Actor):
         return None if where is None else StoredEntry(where, self.listed_at(context, where))
 
     def indexed(self, context: Context, update: int) -> StoredEntry:
-        """Return the entry of an index row, which must exist, as `listed_at`."""
+        """Return the entry of an index row; if it is missing, raise as `listed_at` does."""
         stored = self.by_update(context, update)
         if stored is None:
             raise damaged_entry(missing_record("a memory", records.update_key(update)), "a memory")
         return stored
 
     def listed_at(self, context: Context, where: bytes) -> Entry:
-        """Return the entry of an order row, which must exist."""
+        """Return the entry of an order row; if it is missing, raise `RecordDamagedError`."""
         entry = self.entry_at(context, where)
         if entry is None:
             raise damaged_entry(missing_record("a memory", where), "a memory")
@@ -471,7 +471,7 @@ class MemoryRepository(Actor):
         return damaged_entry(error, "a memory" if key is None else "the memory", key=key, memory_id=memory_id)
 
     def _tail_at(self, context: Context, where: bytes) -> bytes | None:
-        """Return the id's tail of the entry at a record key; reads all ids once."""
+        """Return the tail of the id at a record key; reads all ids once."""
         tail = self._tails.get(where)
         if tail is not None and context.get(records.id_key(tail), bytes) == where:
             return tail
@@ -486,7 +486,7 @@ class MemoryRepository(Actor):
         return context.get(records.id_key(self.tail(number)), bytes)
 
     def shows_place(self, principal: Principal, suffix: bytes) -> bool | None:
-        """Return whether the place of an entry lets the caller see it; None if unknown.
+        """Return whether the caller may see an entry, judged by its place; None if unknown.
 
         Damage of forgotten entries is never reported.
         """
@@ -501,7 +501,7 @@ class MemoryRepository(Actor):
         return True if all(self.may_see_partition(principal, each) for each in numbers) else None
 
     def read_row(self, context: Context, update: int) -> Slices[ReadRow | None]:
-        """Return the entry and value of an index row; None and a report if damaged."""
+        """Return the entry and value of an index row; report damage and return None."""
         return (yield from skip_damaged(context, self._row(context, update)))
 
     def _row(self, context: Context, update: int) -> Slices[ReadRow]:
@@ -570,7 +570,7 @@ class MemoryRepository(Actor):
     def documents(self, context: Context) -> Iterator[Document | None]:
         """Yield the memories for the index, and None at points where the work may pause.
 
-        Unreadable entries, and those that these may hide, are missing; searches report them by `unread`.
+        Unreadable entries, and entries that these may hide, are missing; searches report them from `unread`.
         """
         unread: list[int] = []
         met = filter_damage(context, records.UPDATES)
@@ -618,7 +618,7 @@ class MemoryRepository(Actor):
                 note_damage(context, error)
 
     def _check_successors(self, context: Context, entry: Entry) -> None:
-        """Raise the error of an unreadable superseding entry; then the entry must stay hidden."""
+        """Raise an error if a superseding entry is unreadable; then the entry must stay hidden."""
         if entry.details is None or entry.details.superseded_by is None:
             return
         prefix = records.successors_prefix(entry.number)
@@ -660,7 +660,7 @@ class MemoryRepository(Actor):
 
     @staticmethod
     def _highest_number(context: Context) -> int:
-        """Return the highest number in use; if it may be lost, a number above all."""
+        """Return the highest number in use; if it may be lost, a higher number."""
         met: list[RecordDamagedError] = []
         counter, skipped = 0, 0
         try:

@@ -13,12 +13,12 @@ from greenroom.runtime import Context, Slices
 TIMER = "uses"
 WRITTEN_EVERY = 30 * SECOND
 MOST_PENDING = 8_192
-"""Most entries with waiting uses; uses of further entries are not counted until these are written."""
+"""At most this many entries have waiting uses; until these are written, further entries are not counted."""
 _BYTES_PENDING = 250
 
 
 class UsageCounters:
-    """The uses that are not written yet; the end of the actor loses them.
+    """The uses that are not written yet; they are lost if the actor ends before.
 
     ``used`` has one used entry of each partition.
     """

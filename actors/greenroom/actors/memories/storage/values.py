@@ -15,14 +15,14 @@ from greenroom.runtime import Slices
 
 COMPRESSED_FROM_TOKENS = 1_000
 SMALL_BYTES = 2_048
-"""Values up to this size are handled without a yield."""
-_PACKED_AT_ONCE = 32_768  # about a millisecond
+"""Values up to this many bytes are handled without a yield."""
+_PACKED_AT_ONCE = 32_768  # takes about a millisecond
 _UNPACKED_AT_ONCE = 262_144
 _PARSED_BYTES = 262_144
 """JSON up to this size is parsed for its words (4 ms); larger JSON is searched as unescaped text."""
 _PAIR = r"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 _ESCAPE = rf"\\(?:{_PAIR}|u(?![dD][89a-fA-F])[0-9a-fA-F]{{4}}|[\"\\/bfnrt])"
-_ESCAPES = re.compile(f"{_ESCAPE}(?:{_ESCAPE}){{0,999}}")  # decoding so many takes a third of a millisecond
+_ESCAPES = re.compile(f"{_ESCAPE}(?:{_ESCAPE}){{0,999}}")  # decoding this many takes a third of a millisecond
 
 
 _read = json.JSONDecoder(parse_int=str, parse_float=str).decode

@@ -24,7 +24,7 @@ KEPT_VIEWS = 4
 
 
 class VisibleRows(NamedTuple):
-    """The rows that one caller may see, and those that others of them supersede."""
+    """The rows that one caller may see, and the superseded ones among them."""
 
     view: View
     superseded: Mask | None
@@ -34,7 +34,7 @@ class _Allowed(NamedTuple):
     """What a caller may see.
 
     Attributes:
-        partitions: Whether it may see each partition, for each class of namespaces.
+        partitions: For each class of namespaces, whether the caller may see each partition.
         sorts: The class of each namespace; empty if there is only one class.
     """
 
@@ -120,9 +120,9 @@ def unreviewed(corpus: Corpus) -> Mask:
 
 
 class RowFilter:
-    """Filters, applied one after the other: the rows that are left.
+    """The rows that are left after filters, which are applied one after the other.
 
-    ``counts`` has their number after each filter, in order.
+    ``counts`` has the number of rows after each filter, in order.
     """
 
     def __init__(self, seen: VisibleRows) -> None:
@@ -197,7 +197,7 @@ class RowFilter:
 
 
 def labels_of(corpus: Corpus, tags: Iterable[str]) -> Slices[dict[str, set[str]]]:
-    """Return, by composed tag, all forms of the tag in the index."""
+    """Map each composed tag to all forms of the tag in the index."""
     labels = {tag: {tag} for tag in tags}
     if all(map(str.isascii, labels)):
         return labels

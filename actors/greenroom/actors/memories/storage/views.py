@@ -89,7 +89,7 @@ def to_version_view(
 
 
 def compressed_form(repository: MemoryRepository, context: Context, entry: Entry) -> replies.CompressedForm:
-    """Return the newest, compressed value of an entry as it is stored."""
+    """Return the newest value of an entry, compressed as it is stored."""
     version = repository.version(context, entry)
     is_text = bool(version.form & records.TEXT)
     return replies.CompressedForm(member="content" if is_text else "value", data=version.value)
@@ -122,7 +122,7 @@ def _id(repository: MemoryRepository, entry: Entry | None) -> str | None:
 
 
 class EntryFilter:
-    """Filters, and a further namespace prefix, applied with the rights of the caller."""
+    """Filters and a namespace prefix; an entry that the caller may not see never fits."""
 
     def __init__(
         self, repository: MemoryRepository, context: Context, filters: MemoryFilters, below: str | None

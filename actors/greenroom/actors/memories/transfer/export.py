@@ -69,7 +69,7 @@ def _read_entry(
 
 
 def _note_listed(context: Context, lost: dict[bytes, RecordDamagedError]) -> Slices[None]:
-    """Report the lost entries that are in an order; forgotten ones are in none."""
+    """Report the lost entries that an order lists; no order lists forgotten entries."""
     if lost:
         for _, where in context.scan(
             bytes, prefix=records.UPDATES, on_damage=filter_damage(context, records.UPDATES)
@@ -100,7 +100,7 @@ def _line(repository: MemoryRepository, context: Context, entry: Entry) -> Slice
             position=details.position,
             tags=list(details.tags),
             kind=details.kind,
-            # The default object itself, because only that is omitted.
+            # The default object itself, because only this object is omitted.
             importance=DEFAULT_IMPORTANCE if details.importance == DEFAULT_IMPORTANCE else details.importance,
             scope=repository.partition(entry).scope,
             expires_at=optional_datetime(entry.expires_at),

@@ -117,7 +117,7 @@ def _part_prefix(part: int) -> bytes:
 
 
 def _owner(principal: Principal) -> tuple[object, ...]:
-    """Return what two principals that see the same have in common."""
+    """Return a value that is equal for principals who see the same."""
     return principal.agent_id, principal.agent_type, principal.user, principal.projects
 
 
@@ -132,9 +132,9 @@ async def export_lines(
 ) -> AsyncGenerator[list[msgspec.Raw], None]:
     """Yield pages of all visible memories, as JSON lines.
 
-    Namespaces come by name, the memories of each in the order of their creation. Memories that are written
-    meanwhile may be included or not; none comes twice. Close the generator after use (`aclosing`). It waits
-    for decided imports while they make progress, so that it has no part of one.
+    Namespaces are ordered by name, the memories of each by creation. Memories that are written meanwhile may
+    be missing; none comes twice. Close the generator after use (`aclosing`). It waits for decided imports
+    while they make progress, so that it never yields only a part of an import.
 
     Args:
         runtime: The client of the runtime.
@@ -143,7 +143,7 @@ async def export_lines(
         filters: The filters of the memories.
         progress: Called with the progress.
         unwritten: Gets the roots with a decided import that makes no progress.
-        damage: Gets what is left out because it is damaged; without it, that ends the export.
+        damage: Gets the damaged records, which are left out; without this list, damage ends the export.
 
     Raises:
         GreenroomError: As `RuntimeClient.ask`; also `StoreDamagedError` if there is no ``damage``.
@@ -175,7 +175,7 @@ async def export_lines(
                 progress(count, number + (start is None), len(roots))
                 if page.lines:
                     yield page.lines
-    finally:  # an export that was cut short has handed out memories as well
+    finally:  # an interrupted export has returned memories, too
         record_action(
             runtime, "export_memories", principal=principal, namespace=namespace, memories=count, bytes=size
         )

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     import yaml
 
 MAX_FRONT_MATTER: Final = 65_536
-"""The most characters to read, also after anchors are expanded."""
+"""At most this many characters are read, also after anchors are expanded."""
 MAX_DEPTH: Final = 50
 MOST_QUOTED: Final = 20
-"""The most values with a colon to read as texts; for each the whole is parsed again."""
+"""At most this many values with a colon are read as texts; each of them costs another parse of the whole."""
 _FRONT_MATTER: Final = re.compile(
     r"---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
 )
@@ -75,7 +75,7 @@ def read_front_matter(front: str) -> FrontMatter | None:
 
 
 def _load(text: str, placeholders: _Placeholders, quoted: list[int]) -> Any:
-    """Load YAML, with plain values with colons as texts; add their lines to ``quoted``.
+    """Load YAML; read plain values with colons as texts, and add their lines to ``quoted``.
 
     Raises:
         RecordError: It is too expensive to load.
@@ -95,7 +95,7 @@ def _load(text: str, placeholders: _Placeholders, quoted: list[int]) -> Any:
 
 
 def _with_quotes(text: str, mark: yaml.Mark) -> str | None:
-    """Return YAML with the plain value at a mark quoted; None for none."""
+    """Quote the plain value at a mark of YAML; return None if there is none."""
     lines = text.split("\n")
     found = _PLAIN_VALUE.fullmatch(lines[mark.line]) if mark.line < len(lines) else None
     if found is None or not found.start(2) <= mark.column < found.end(2):
@@ -117,7 +117,7 @@ def _fault(error: Exception) -> str:
 class _Placeholders(NamedTuple):
     """The placeholders of a template, in the order of the words that replace them.
 
-    ``mark`` stands around the number of each, and nowhere else in the text.
+    Each word is the number of a placeholder between two ``mark``s, which are nowhere else in the text.
     """
 
     mark: str
@@ -178,7 +178,7 @@ class _Costs:
         self.add(None, cost)
 
     def add(self, anchor: str | None, cost: _Cost) -> None:
-        """Add a value to the one around it."""
+        """Add a value to the value around it."""
         if anchor is not None:
             self._of_anchors[anchor] = cost
         outer, before = self._open.pop()

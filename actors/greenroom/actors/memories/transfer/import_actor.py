@@ -1,8 +1,8 @@
 """The actor of one import, which decides in one commit for all namespaces.
 
-Its key is made from the principal, the source and the options. So the same import finds the same actor: it
-continues an attempt that stopped, waits for one that is decided, or begins anew. An export waits for imports
-that are decided and not yet written everywhere, or reports them.
+The actor's key is made from the principal, the source and the options. So the same import finds the same
+actor: it continues an attempt that stopped, waits for a decided one, or begins anew. An export waits for
+decided imports that are not yet written everywhere, or reports them.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ KEPT_FOR = DAY
 FIRST_PAUSE = 120 * SECOND
 """The microseconds until unfinished roots get the message to apply again.
 
-It is longer than supervision remembers a failure, so that a second failure does not quarantine the actor.
+Supervision forgets a failure sooner than this, so that a second failure does not quarantine the actor.
 """
 LONGEST_PAUSE = HOUR
 """The pause doubles up to this."""
 EXACT_ROOTS = 64
-"""Up to so many roots, each finished one is removed from the shared row at once; above, an eighth at a
-time."""
+"""With at most this many roots, each finished root is removed from the shared row at once; with more, an
+eighth of the roots at a time."""
 _RECORD = b"i"
 _APPLIED = b"a"  # number of the root
 _NUMBER_BYTES = 4
@@ -76,7 +76,7 @@ class FindUnderway(Procedure[list[PendingImport]], frozen=True, kw_only=True):
 
 
 def put_pending(context: Context, underway: PendingImport) -> None:
-    """Stage the roots that an import has still to be written to."""
+    """Stage the row of the roots to which an import must still be written."""
     if underway.roots:
         context.put_row(INDEX, _UNDERWAY, underway)
     else:
@@ -142,7 +142,7 @@ class ImportActor(Actor):
     kind = requests.IMPORT
 
     def activate(self, context: Context) -> None:
-        """Read the state, so that a finished root costs only one record."""
+        """Read the state once, so that a finished root costs only one record."""
         self._found = context.get(_RECORD, Import)
         self._applied: dict[str, dict[str, int]] = {}
         self._listed: int | None = None  # the number of roots in the shared row, once it was written
@@ -287,7 +287,7 @@ class ImportActor(Actor):
         return found
 
     def _urge(self, context: Context, found: Import) -> None:
-        """Tell the roots to apply their lines, which none does twice; schedule the next time."""
+        """Tell the roots to apply their lines (none does so twice); schedule the next tell."""
         for root in found.roots:
             if root not in self._applied:
                 staging = self._staging(context, found)

@@ -38,7 +38,7 @@ from greenroom.runtime import Procedure, Refusal, StorageFullError
 
 _STEPS: Final = {"checking": 0, "staging": 1, "importing": 2, "embedding": 3}
 _AROUND: Final = 4
-"""The most bytes around a line, or around all lines."""
+"""At most this many bytes are added around a line, or around all lines."""
 _PART: Final = 100
 """Progress counts in hundredths of a step, since the steps count different things."""
 

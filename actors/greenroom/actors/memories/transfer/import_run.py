@@ -68,7 +68,7 @@ class ImportRefusedError(Exception):
 
     Attributes:
         problems: The first problems, each with its place.
-        more: Whether there may be more.
+        more: Whether there may be more problems.
     """
 
     def __init__(self, problems: list[LineError], *, more: bool) -> None:
@@ -86,7 +86,7 @@ class Imported(NamedTuple):
         namespaces: The number of memories by namespace.
         digest: The SHA-256 of the lines.
         resumed: Whether it continued an earlier attempt.
-        embedded: Whether all have vectors; None if it did not wait for that, or none are wanted.
+        embedded: Whether all have vectors; None if it did not wait for vectors, or no vectors are wanted.
         left_out: The first `MOST_NAMED` records that cannot be imported, if the others were.
         remarks: The first `MOST_NAMED` warnings about imported lines.
     """
@@ -103,7 +103,7 @@ class Imported(NamedTuple):
 
 
 class UnembeddedRoots(Procedure[int], frozen=True, kw_only=True):
-    """Count the roots, of some, with memories that wait for vectors; internal."""
+    """Count the given roots with memories that wait for vectors; internal."""
 
     runs = "snapshot"
 
@@ -128,7 +128,7 @@ class Importer:
         source: The source.
         namespace: The namespace of lines that name none; None for the user's own.
         on_conflict: What to do if a key exists.
-        is_strict: Whether one line that cannot be imported refuses all, as always in JSON Lines.
+        is_strict: Whether one line that cannot be imported refuses the whole source, as always in JSON Lines.
         progress: Called with the progress.
 
     Raises:
@@ -164,7 +164,7 @@ class Importer:
         Raises:
             ImportRefusedError: Lines cannot be imported, and the source is imported whole or not at all.
             SourceError: The source has another format.
-            Refusal: An actor refuses: a namespace, or for lack of space.
+            Refusal: An actor refuses a namespace, or lacks space.
             GreenroomError: As `RuntimeClient.ask`.
         """
         survey = await self._check()
@@ -190,7 +190,7 @@ class Importer:
         """Check and stage everything, and leave the decision to another actor; raises as `run`.
 
         Returns:
-            The message of that actor to the import's, in the commit that decides it; None without lines.
+            The message to send to the import's actor, in the commit that decides; None without lines.
         """
         survey = await self._check()
         if not survey.lines:
@@ -275,7 +275,7 @@ class Importer:
     async def _stage_missing(
         self, survey: Survey, begun: requests.ImportProgress
     ) -> tuple[dict[str, int], bool]:
-        """Stage the missing batches; return their numbers by root, and whether some existed."""
+        """Stage the missing batches; return the number of batches by root, and whether some existed."""
         there: dict[str, requests.Staged] = {}
         for root in begun.roots:
             read = requests.ReadStaged(staging=begun.staging)
@@ -308,7 +308,7 @@ class Importer:
         return batches, any(found.batches for found in there.values())
 
     async def _batches(self, survey: Survey) -> AsyncGenerator[tuple[str, list[msgspec.Raw]], None]:
-        """Yield the lines again, in batches of one root, always the same."""
+        """Yield the lines again, always in the same batches, each of one root."""
         lines = survey.sound_lines(self._source.read())
         buffers: dict[str, list[msgspec.Raw]] = {}
         sizes: dict[str, int] = {}
@@ -368,7 +368,7 @@ class Importer:
             )
             while True:
                 found: requests.ImportProgress | None = await self._ask(address, requests.ReadImport())
-                if found is None or staging not in {None, found.staging}:  # a finished one may begin anew
+                if found is None or staging not in {None, found.staging}:  # a finished import may begin anew
                     return None
                 if found.state == "done":
                     self._progress("importing", sum(roots.values()), sum(roots.values()))
@@ -385,7 +385,7 @@ class Importer:
                 before = done
 
     async def _count_written(self, roots: Mapping[str, int], found: requests.ImportProgress) -> int:
-        """Return the number of written lines; with many roots, of finished ones only."""
+        """Return the number of written lines; with many roots, count only finished roots."""
         done = sum(lines for root, lines in roots.items() if root in found.applied)
         if len(roots) - len(found.applied) > EXACT_ROOTS:
             return done

@@ -41,7 +41,7 @@ from greenroom.actors.memories.transfer.normalize import (
 )
 
 MARKER: Final = "_aim"
-"""The type of a line that only names the program of the file."""
+"""The type of a line that only names the program that wrote the file."""
 _OF_LISTS: Final = {"entities": "entity", "relations": "relation"}
 
 

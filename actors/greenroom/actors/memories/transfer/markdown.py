@@ -1,7 +1,7 @@
 """Folders of Markdown files, such as an Obsidian vault: a memory per section.
 
-The file's path without its suffix, and the heading, become the key (``notes.atlas.Open questions``). A file
-is a conversation of its sections. YAML before the text (*front matter*) may have ``tags``, ``created``,
+The file's path without its suffix, and the heading, become the key (``notes.atlas.Open questions``). The
+sections of a file form a conversation. YAML before the text (*front matter*) may have ``tags``, ``created``,
 ``updated``, ``author``, ``importance``, ``kind``, ``scope``, ``expires``, ``key``; other values become
 metadata. Without ``created`` the file's own time counts.
 """
@@ -86,7 +86,7 @@ class _Section(NamedTuple):
 
 
 def files(path: Path) -> list[Path]:
-    """Return the visible Markdown files of a folder, sorted; a file itself.
+    """Return the visible Markdown files of a folder, sorted; for a file, only the file.
 
     A link out of the folder is not followed, since someone else may have filled the folder.
     """
@@ -160,7 +160,7 @@ def _file(name: str, text: str, changed: datetime, passed: int, taken: dict[str,
     try:
         about = read_front_matter(front)
     except RecordError as error:
-        # Count its keys, so that the keys of other files do not change when it is corrected.
+        # Count the keys of this file, so that the keys of other files do not change when it is corrected.
         for _ in _sections_of(name, body, {}, changed, passed, taken):
             pass
         yield BadRecord(name, str(error), passed)

@@ -19,7 +19,7 @@ from greenroom.actors.core.validation.validation_messages import quote_value
 MAX_KEY: Final = 255
 MAX_TAG: Final = 200
 MAX_WHOLE_BYTES: Final = 64 << 20
-"""The most bytes to read in one piece: a line with the largest value, or a file without lines."""
+"""At most this many bytes are read in one piece: a line with the largest value, or a file without lines."""
 MAX_DIGITS: Final = DOUBLE_DIGITS + 1
 """Longer integers are certainly out of the range of a double, which is checked later."""
 _TIMES: Final = ("created_at", "updated_at", "expires_at")
@@ -156,7 +156,7 @@ def source_line(place: str, passed: int, **fields: Any) -> SourceLine:
     except RecursionError:
         raise RecordError("it is nested too deeply") from None
     except UnicodeEncodeError:
-        # A lone surrogate, written as an escape; the check of the line refuses it with its place.
+        # The text has a lone surrogate, written as an escape; the check refuses it with its place.
         return SourceLine(place, json.dumps(given, default=str).encode(), passed)
 
 
@@ -210,7 +210,7 @@ def wrong_type(field: str, wanted: str, given: object) -> RecordError:
 
 
 def as_text(given: object, *, quoted: bool = False) -> str:
-    """Return a text itself, unless ``quoted``, and anything else as JSON."""
+    """Return a text unchanged unless ``quoted``; return any other value as JSON."""
     if isinstance(given, str) and not quoted:
         return given
     if isinstance(given, date):  # from YAML, like numbers that JSON does not allow

@@ -1,6 +1,6 @@
 """Import sources: detect a file's format, and read its lines.
 
-Readers are generators: a file of any size is read once from the front, and never held whole. They raise
+Readers are generators: they read a file of any size once from the front, and never hold all of it. They raise
 `SourceError` for a file in another format. A record that cannot be imported is reported, and the reading
 continues. Errors in a single memory are found when its line is checked.
 
@@ -122,14 +122,14 @@ def open_source(path: Path, chosen: str, principal: Principal) -> Source:
     Args:
         path: Its path.
         chosen: One of `FORMATS`.
-        principal: The importing principal: this agent's values in a file become its own.
+        principal: The importing principal: its agent's values in a file become the agent's own values.
 
     Raises:
         SourceUnreadableError: It cannot be opened.
         SourceError: It has none of the formats.
     """
     try:
-        if path.exists() and not (path.is_file() or path.is_dir()):  # read twice, and needs a size
+        if path.exists() and not (path.is_file() or path.is_dir()):  # it is read twice, and needs a size
             raise SourceError(f"{path} is neither a file nor a folder")
         found = _detect(path) if chosen == "auto" else chosen
         files = markdown.files(path) if path.is_dir() else [path]

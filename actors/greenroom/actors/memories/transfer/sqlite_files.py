@@ -1,11 +1,11 @@
 """SQLite files of mcp-memory-service and shared-context-server.
 
-Of mcp-memory-service the table ``memories``: the content's hash becomes the key, so the same file again
+From mcp-memory-service, the table ``memories`` is read. A content's hash becomes the key, so a second import
 changes nothing. Memories that the program had deleted are left out. A superseded memory stays superseded.
 
-Of shared-context-server the tables ``agent_memory``, ``messages`` and ``sessions``: the importing agent's own
-values go into its namespace under the same key, where `get_memory` finds them. Values of other agents, and
-the messages of all sessions, become memories of the user, with their author. A session is a conversation.
+From shared-context-server, the tables ``agent_memory``, ``messages`` and ``sessions`` are read. The importing
+agent's own values go into its namespace under the same key, where `get_memory` finds them. Values of other
+agents, and all messages, become memories of the user, with their author. A session is a conversation.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def tables_of(path: Path) -> set[str]:
 
 @contextmanager
 def _open(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open an SQLite file read-only; beside it only SQLite's own log files may appear.
+    """Open an SQLite file read-only; SQLite may write only its own log files beside it.
 
     Raises:
         SourceError: It is not SQLite, or cannot be read.
@@ -104,7 +104,7 @@ class _Row(NamedTuple):
     guessed: list[str]
 
     def read(self, place: str, passed: int, make: Callable[..., SourceLine], *more: Any) -> Iterator[Item]:
-        """Yield the line that a function makes of the row, and what is wrong."""
+        """Yield the line that ``make`` returns for the row, and warnings and errors."""
         try:
             line = make(place, self.values, passed, *more)
         except RecordError as error:

@@ -79,7 +79,7 @@ class Survey:
         return passed
 
     def end(self) -> None:
-        """Release what only the check needs."""
+        """Release the data that only the check needs."""
         self._seen.clear()
 
     def sound_lines(self, items: Iterator[Item]) -> Iterator[SourceLine]:

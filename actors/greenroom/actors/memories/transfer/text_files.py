@@ -46,7 +46,7 @@ def narrow_text(data: bytes) -> tuple[str, bool]:
         return data.decode("utf-8-sig"), False
     except UnicodeDecodeError as error:
         if b"\0" not in data:
-            with suppress(UnicodeDecodeError):  # five bytes are undefined there
+            with suppress(UnicodeDecodeError):  # in Windows-1252, five bytes are undefined
                 return data.decode("cp1252"), True
         raise RecordError(f"it is not UTF-8: {error.reason} at byte {error.start}") from None
 

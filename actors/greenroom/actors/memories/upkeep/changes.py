@@ -38,7 +38,7 @@ def change(repository: MemoryRepository, request: requests.ChangeMemories, conte
             _record(repository, context, "delete_memory", stored.entry, None, purged=True)
         yield
     repository.unlist_if_empty(context)
-    # Later changes may have replaced or removed what was written.
+    # Later changes may have replaced or removed earlier versions.
     left = [each for each in written if repository.by_update(context, each[0]) is not None]
     yield from embedding.embed_or_queue(repository, context, left)
 
@@ -106,7 +106,7 @@ def list_namespaces(
 ) -> Slices[replies.NamespacePage]:
     """Return a page of the namespaces in which the caller sees memories.
 
-    Each costs a read of its newest memory, or of a few if that is hidden or expired.
+    Each namespace costs a read of its newest memory, or of a few if the newest is hidden or expired.
     """
     yield from indexing.finish(repository, context)
     binding = f"namespaces {request.namespace}"

@@ -24,7 +24,7 @@ _NUMBER: Final = slice(1, 9)
 
 
 def erase(repository: MemoryRepository, request: EraseFrom, context: Context) -> Slices[ErasedPart]:
-    """Erase a batch of a person's data, at last all traces; or count."""
+    """Erase a batch of a person's data, finally all traces; or only count the data."""
     person, is_whole = request.person, request.person.has_root(repository.root)
     counts: Counter[str] = Counter()
     found = yield from _find_entries(repository, person, context)
@@ -66,7 +66,7 @@ def _remove(repository: MemoryRepository, context: Context, found: list[StoredEn
         yield from indexing.finish(repository, context)
     for one in found:
         current = repository.by_number(context, one.entry.number)
-        if current is not None:  # an earlier one may have superseded it, and so have changed its record
+        if current is not None:  # the end of an earlier one may have changed its record
             removal.remove(repository, context, current)
         yield
     if found:

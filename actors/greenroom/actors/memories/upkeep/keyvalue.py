@@ -40,15 +40,15 @@ from greenroom.runtime import Context, RecordDamagedError, Slices, finish
 BOTH_SCOPES = "all"
 NEWEST_ENTRIES = 1_000
 PAGE_BYTES = 1_048_576
-"""About the size of one page of the resource; its first entry may exceed it."""
+"""One page of the resource has about this many bytes; its first entry may exceed this size."""
 BYTES_AN_ENTRY = 500
-"""The size of an entry there, besides value and metadata."""
+"""The estimated size of an entry on a page, without its value and metadata."""
 
 
 def store(
     repository: MemoryRepository, request: requests.SetMemory, context: Context
 ) -> replies.MemoryStored | Slices[replies.MemoryStored]:
-    """Store a new version under the key, or the first one."""
+    """Store the first or a further version under a key."""
     if request.session_id is not None:
         status: SessionStatus | None = context.precheck_answer
         if status is None:

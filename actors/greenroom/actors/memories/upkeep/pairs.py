@@ -1,7 +1,7 @@
 """Pairs of memories that need a decision: near-duplicates and possible conflicts.
 
-No request compares all memories with all. Each is compared with at most a dozen older ones that share its
-rarest words, and a page ends after a number of memories.
+No request compares all memories with all. Each memory is compared with at most a dozen older ones that share
+its rarest words, and a page ends after `COMPARED` memories.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     Mask = npt.NDArray[np.bool_]
 
 COMPARED: Final = 100
-"""Memories of one page that are compared with older ones."""
+"""A page compares at most this many memories with older ones."""
 PREVIEW: Final = 1_000
 _NEWER: Final = 6  # newer memories that are checked for a conflict with an older one
 
 
 class Neighbours(NamedTuple):
-    """The near-duplicates of a memory, and those in conflict with it."""
+    """The near-duplicates of a memory, and the memories in conflict with it."""
 
     similar: list[review.NearMemory]
     replaces: list[review.NearMemory]
@@ -98,7 +98,7 @@ def _pairs_of(
 
 
 def find_neighbours(repository: MemoryRepository, context: Context, entry: Entry) -> Slices[Neighbours]:
-    """Return the near-duplicates of a live memory, and those in conflict with it."""
+    """Return the near-duplicates of a live memory, and the memories in conflict with it."""
     scope = yield from _load_scope(repository, context, repository.root)
     ids = scope.corpus.ids
     everything = scope.rows & (ids != entry.update)
@@ -232,7 +232,7 @@ def _text(repository: MemoryRepository, context: Context, entry: Entry) -> Slice
 def _to_pairs(
     repository: MemoryRepository, context: Context, newer: Entry, others: list[SimilarMemory]
 ) -> Slices[list[review.MemoryPair]]:
-    """Return the pairs of a memory with others, without accepted pairs."""
+    """Return the pairs of a memory with others, except accepted pairs."""
     found: list[review.MemoryPair] = []
     for each in others:
         stored = repository.find_id(context, each.memory_id)

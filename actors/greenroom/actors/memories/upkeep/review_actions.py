@@ -97,7 +97,7 @@ def restore(
 def merge(
     repository: MemoryRepository, request: review.MergeMemories, context: Context
 ) -> Slices[review.MemoriesMerged]:
-    """Let one memory supersede others, in a chain that includes what they supersede already."""
+    """Let one memory supersede others, in a chain with all that these supersede already."""
     yield from indexing.finish(repository, context)
     into, *others = _check_merge(repository, context, request)
     below = (yield from _chain(repository, context, into))[1:]
@@ -219,7 +219,7 @@ def _chain(repository: MemoryRepository, context: Context, number: int) -> Slice
 
 
 def _is_below(repository: MemoryRepository, context: Context, number: int, others: list[int]) -> Slices[bool]:
-    """Return whether one of other entries supersedes an entry, directly or not."""
+    """Return whether one of ``others`` supersedes an entry, directly or through other entries."""
     for each in others:
         if number in (yield from _chain(repository, context, each)):
             return True
@@ -286,7 +286,7 @@ def _quality(repository: MemoryRepository, context: Context, entry: Entry) -> Sl
 def _follow_links(
     repository: MemoryRepository, context: Context, entry: Entry, follow: _Follow
 ) -> Slices[list[review.ListedMemory]]:
-    """Follow a link from an entry, and on from there; return the memories, nearest first."""
+    """Follow links from an entry, one after the other; return the memories, nearest first."""
     found: list[review.ListedMemory] = []
     other = follow(repository, context, entry)
     while other is not None and len(found) < MOST_LINKED:
@@ -329,7 +329,7 @@ def list_forgotten(
 
 
 def _load_forgotten(repository: MemoryRepository, context: Context) -> Slices[dict[int, int]]:
-    """Return times of forgetting by entry number; some entries may not be forgotten any more."""
+    """Return times of forgetting by entry number; some entries may no longer be forgotten."""
     if repository.forgotten is None:
         known: dict[int, int] = {}
         for _, entry in context.scan(Entry, prefix=records.ENTRIES, on_damage=pass_over):

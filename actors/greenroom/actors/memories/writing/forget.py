@@ -13,11 +13,11 @@ from greenroom.actors.memories.writing.store_requests import check_version
 from greenroom.runtime import Context, Slices
 
 SHOWN = 100
-"""Most memories that a reply lists."""
+"""A reply lists at most this many memories."""
 AT_ONCE = 1_000
-"""Most memories that are forgotten in one commit: a bound on how long other writes wait."""
+"""One commit forgets at most this many memories, so that other writes do not wait long."""
 ROWS = 5
-"""Rows of one memory in different places of the store: entry, id, end, quality."""
+"""The number of rows that one memory has in different places of the store: entry, id, end, quality."""
 
 
 def forget(
@@ -53,7 +53,7 @@ def forget(
 def _find_matches(
     repository: MemoryRepository, context: Context, wanted: EntryFilter, most: int
 ) -> Slices[tuple[list[StoredEntry], int]]:
-    """Return the newest matching memories, at most ``most``, and the number of all."""
+    """Return the newest matching memories, at most ``most``, and the number of all matches."""
     newest: list[StoredEntry] = []
     matched = 0
     for one in newest_first(repository, context):
@@ -98,7 +98,7 @@ def _reply(
     *,
     purge: bool,
 ) -> replies.MemoryForgotten:
-    """Return the reply, before the effects; memories that stay wait for a confirmation."""
+    """Make the reply before the effects; memories that are kept wait for a confirmation."""
     return replies.MemoryForgotten(
         forgotten=len(gone),
         purged=purge and bool(gone),
@@ -110,7 +110,7 @@ def _reply(
 
 
 def _batch_size(context: Context) -> int:
-    """Return how many memories fit into one commit; few in a full store."""
+    """Return how many memories fit into one commit; in a full store, few."""
     return max(1, context.most_rows(ROWS * AT_ONCE) // ROWS)
 
 
@@ -161,7 +161,7 @@ def _end(
 ) -> Slices[None]:
     context.use_reserve()
     for stored in gone:
-        # An earlier one in the list may have superseded it, and so have changed its record.
+        # An earlier memory in the list may have superseded this one; then its end has changed this record.
         current = repository.by_number(context, stored.entry.number)
         assert current is not None, "it is still there"
         if purge:

@@ -1,4 +1,4 @@
-"""Stage the lines of imports, and write them batch by batch once decided.
+"""Stage the lines of imports; write them batch by batch once the import is decided.
 
 The lines are in the records ``j staging``: the header, ``j staging number`` for each batch, and
 ``j staging p`` for lines that wait for the memory that they supersede. A batch is deleted in the commit that
@@ -54,10 +54,10 @@ class ImportHeader(msgspec.Struct, frozen=True, array_like=True):
         staged: The number of staged batches.
         applied: The number of written batches.
         counts: The number of lines by outcome.
-        waiting: The number of lines that wait for another one.
-        first: The position of the first of them.
-        passed: The waiting lines that were tried in vain since the last one was written.
-        vain: The waiting lines that were tried in vain in all.
+        waiting: The number of lines that wait for another line.
+        first: The position of the first waiting line.
+        passed: How many waiting lines were tried in vain since the last one was written.
+        vain: How many tries of waiting lines were in vain in all.
         digest: The digest of all staged lines.
     """
 
@@ -83,7 +83,7 @@ class _Judged(NamedTuple):
 
 
 def digest_with(digest: bytes, lines: Iterable[msgspec.Raw]) -> bytes:
-    """Return the digest of all earlier batches and one more."""
+    """Return the digest of all earlier batches and a further batch."""
     return blake2b(digest + b"\n".join(map(bytes, lines)), digest_size=_TAG_BYTES).digest()
 
 
@@ -96,7 +96,7 @@ def topic_of(import_id: str) -> str:
 
 
 def stage(repository: MemoryRepository, request: requests.StageLines, context: Context) -> requests.Staged:
-    """Stage a batch, a repeated one once; refuse if the import takes no more lines."""
+    """Stage a batch, but no batch twice; refuse if the import takes no more lines."""
     known: requests.ImportProgress | None = context.precheck_answer
     if known is None or (known.staging, known.state) != (request.staging, "staging"):
         raise Refusal(
@@ -187,10 +187,10 @@ def apply(repository: MemoryRepository, request: requests.ApplyLines, context: C
 
 
 class _Batch:
-    """The writing of some lines.
+    """A writer of some lines.
 
     Attributes:
-        head: The header, as it changes.
+        head: The header, which the writer changes.
         written: The update number and the text of each written memory.
     """
 
@@ -214,10 +214,10 @@ class _Batch:
         self._set(applied=self.head.applied + 1)
 
     def write_waiting(self) -> Slices[None]:
-        """Write some waiting lines, last first, like chains of supersessions.
+        """Write some waiting lines, last key first: the order of chains of supersessions.
 
         A line that still waits moves behind the others. Once all lines were tried in vain, one is written
-        without its link, so that others may find it. After too many vain tries, all are.
+        without its link, so that others may find it. After too many tries in vain, all are written so.
         """
         prefix = _head_key(self._staging) + WAITING
         for turn, (key, raw) in enumerate(self._context.scan(bytes, prefix=prefix, reverse=True)):
@@ -382,7 +382,7 @@ def _find_superseded(
 def _is_same(
     repository: MemoryRepository, context: Context, line: MemoryLine, draft: Draft, stored: StoredEntry
 ) -> Slices[bool]:
-    """Return whether a line would change nothing of an entry."""
+    """Return whether a line would not change an entry."""
     entry = stored.entry
     details = entry.details or PLAIN
     alike = (

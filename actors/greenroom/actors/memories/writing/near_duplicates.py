@@ -1,8 +1,8 @@
 """Find near-duplicates of a new memory, and older notes that it probably supersedes: conflicts.
 
-Conflicts are proposed and never applied: the caller passes `supersedes`, or leaves both. Two notes on one
-matter share rare words and have a similar meaning, and the newer one often has words of change. From these
-comes the logit of a supersession, fitted to generated pairs of notes.
+Conflicts are proposed and never applied: the caller passes `supersedes`, or keeps both notes. Two notes on
+one matter share rare words and have a similar meaning, and the newer one often has words of change. These
+signals give the logit of a supersession; its weights are fitted to generated pairs of notes.
 
 """
 
@@ -60,7 +60,7 @@ def find_similar(
 ) -> Slices[SimilarMemories]:
     """Return visible memories of the same namespace that are similar to a new one.
 
-    Memories that it supersedes, superseded ones and unreviewed ones are left out: the reply shows how a
+    Memories that it supersedes, superseded memories and unreviewed ones are left out: the reply shows how a
     memory begins, and the caller did not request these.
     """
     if repository.indexed_to is not None or repository.counter == 1:
@@ -144,7 +144,7 @@ def candidates(corpus: Corpus, rarest: Sequence[Rows]) -> list[int]:
 
 
 def rarest_of(corpus: Corpus, others: Mask, text: str) -> list[Rows]:
-    """Return, for the `_RARE` terms that are rarest among ``others``, the rows with them.
+    """Return the rows of each of the `_RARE` terms that are rarest among ``others``.
 
     Terms that none of the others has are left out.
     """
@@ -179,7 +179,7 @@ _SHARED, _WORDS, _CHANGE, _ALREADY = 2.8, -10.8, 2.8, -3.5
 _SHARED_BESIDE_COSINE, _COSINE, _VECTORS = 0.7, 9.0, -9.75
 """Weights: logarithm of the shared rarity, cosine, words of change in the new note and in the older."""
 _COMMON: Final = 8
-"""A term in more than one of so many notes is no evidence of the same matter."""
+"""A term is no evidence of the same matter if more than one in this many notes has it."""
 _FEW: Final = 50
 _READ: Final = 600  # characters of a note
 
@@ -194,7 +194,7 @@ def find_conflicts(
     text: str,
     space: str | None,
 ) -> Slices[list[replies.SimilarMemory]]:
-    """Return the notes that a new one probably supersedes, likeliest first, at most `MOST_CONFLICTS`.
+    """Return the notes that a new note probably supersedes, likeliest first, at most `MOST_CONFLICTS`.
 
     Args:
         repository: The repository of the root.
@@ -251,7 +251,7 @@ def _shared_rarity(corpus: Corpus, count: int, sharing: Sequence[Rows]) -> Float
 
 
 def _likely(corpus: Corpus, shared: Floats, update: int, space: str | None) -> tuple[Places, Floats]:
-    """Return the rows that share most, and the logit of each."""
+    """Return the rows that share the most rarity with the new note, and their logits."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     rows = np.flatnonzero(shared)
@@ -266,7 +266,7 @@ def _likely(corpus: Corpus, shared: Floats, update: int, space: str | None) -> t
 
 
 def _cosines(corpus: Corpus, update: int, rows: Places, space: str | None) -> Floats | None:
-    """Return the cosines of rows with the new note, NaN or None without vectors."""
+    """Return the cosines of rows with the new note; NaN or None without vectors."""
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     found = None if space is None else corpus.vectors(space)

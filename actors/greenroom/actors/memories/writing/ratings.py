@@ -25,7 +25,7 @@ _MOST: Final = 0.5
 
 
 def note_help(repository: MemoryRepository, request: requests.NoteHelp, context: Context) -> Slices[None]:
-    """Count a detected use, and rate by it; the rating never gets lower."""
+    """Count a detected use, and derive a rating from it, which never gets lower."""
     yield from indexing.finish(repository, context)
     stored = repository.find_id(context, request.memory_id)
     if stored is None:  # it was forgotten since
@@ -50,12 +50,12 @@ def note_help(repository: MemoryRepository, request: requests.NoteHelp, context:
 
 
 def _rater(principal: Principal) -> str:
-    """Return the rater: the agent, apart for each user."""
+    """Return the rater's name: the agent, separately for each user."""
     return principal.agent_id if principal.user is None else f":{principal.user}\0{principal.agent_id}"
 
 
 def _take_user_rating(context: Context, number: int) -> Rating | None:
-    """Return and delete the rating that an older program stored by user."""
+    """Return and delete the rating that an older program stored under the user's name."""
     if context.principal.user is None:
         return None
     where = records.rating_key(number, f":{context.principal.user}")
@@ -66,7 +66,7 @@ def _take_user_rating(context: Context, number: int) -> Rating | None:
 
 
 def _with(quality: Quality, before: Rating | None, rating: float) -> Quality:
-    """Return a quality with a rating in the place of the same rater's earlier one."""
+    """Return a quality in which a rating replaces the same rater's earlier one."""
     return msgspec.structs.replace(
         quality,
         rated=quality.rated + rating - (0.0 if before is None else before.rating),
@@ -104,7 +104,7 @@ def rate(
 def withdraw(
     repository: MemoryRepository, request: review.WithdrawRating, context: Context
 ) -> Slices[replies.MemoryRated]:
-    """Withdraw the caller's last rating, if it is the expected one; without one nothing changes."""
+    """Withdraw the caller's last rating if it is the expected one; without one, change nothing."""
     yield from indexing.finish(repository, context)
     entry = find_named(repository, context, request.memory_id, None, None).entry
     where = records.rating_key(entry.number, _rater(context.principal))

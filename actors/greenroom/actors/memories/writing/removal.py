@@ -19,13 +19,13 @@ from greenroom.runtime import Context, RecordDamagedError, Slices, pass_over
 
 SWEEP = "sweep"
 SWEEP_EVERY = 60 * SECOND
-"""Expiry times are rounded up to this, so that one sweep removes what expires close together."""
+"""Expiry times are rounded up to this, so that one sweep removes all records that expire close together."""
 SWEEP_EVERY_HEARD = SECOND
-"""The same for a resource: its subscribers are notified of an expiry by the sweep."""
+"""The same for a resource, because the sweep notifies its subscribers of an expiry."""
 SWEEP_BATCH = 200
-"""About the effects of one sweep: a bound on how long others wait for the disk."""
+"""One sweep has about this many effects, so that others do not wait long for the disk."""
 SWEEP_SLICES = 4
-"""Slices of one sweep, each at most 5 ms: a bound on how long the actor is busy."""
+"""One sweep has this many slices of at most 5 ms each, so that the actor is not busy for long."""
 EFFECTS_OF_EXPIRY = 11
 """Effects of one expiry: its row, the version and, for the newest, the entry, id, end and index rows."""
 
@@ -42,7 +42,7 @@ def unlist(repository: MemoryRepository, context: Context, entry: Entry) -> None
 
 
 def clear(repository: MemoryRepository, context: Context, stored: StoredEntry) -> None:
-    """Stage that the key of a dead entry becomes free.
+    """Stage the release of a dead entry's key.
 
     An expired entry is removed. A forgotten one moves to another record key and keeps its history.
     """
@@ -60,7 +60,7 @@ def clear(repository: MemoryRepository, context: Context, stored: StoredEntry) -
 
 
 def forget(repository: MemoryRepository, context: Context, stored: StoredEntry, by: str) -> None:
-    """Stage that an entry is forgotten: hidden from reads and searches, with its history kept."""
+    """Stage that an entry is forgotten: it is hidden, but its history is kept."""
     where, entry = stored
     unlist(repository, context, entry)
     repository.note_end(context, entry)
@@ -166,7 +166,7 @@ def _purge_history(context: Context, effects: int) -> Slices[None]:
 
 
 def _left_over(context: Context) -> Iterator[tuple[bytes, ...]]:
-    """Yield the keys that removed entries left, grouped, each mark last."""
+    """Yield groups of keys that removed entries left; each entry's mark comes last."""
     for mark, _ in context.scan(bool, prefix=records.DELETED):
         number = int.from_bytes(mark[1:])
         met: list[RecordDamagedError] = []
@@ -191,7 +191,7 @@ def forget_damaged(
 ) -> MemoryForgotten | None:
     """Remove the memory of a request if it is damaged; None if it is not.
 
-    Nothing of it is kept, since it cannot be read.
+    Nothing of the memory is kept, since it cannot be read.
 
     Raises:
         RecordDamagedError: it may belong to someone else, or the request expects a version.

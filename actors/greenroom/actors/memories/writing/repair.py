@@ -1,9 +1,9 @@
 """Repair a root: keep each memory that no lost record could hide.
 
-An entry records its partition, whether it was forgotten, and what it supersedes; a purged one has no record.
-So a sound entry is right, except that a later entry may supersede it. All later entries and links to them
-must be sound and kept; where records are missing, there must be no room for them. All entries need the
-header.
+An entry records its partition, whether it was forgotten, and what it supersedes; a purged entry has no
+record. So a sound entry is right, unless a later entry supersedes it. All later entries and links to them
+must be sound and kept; if records were lost, none of them may have been such an entry or link. All entries
+need the header.
 
 Lists, ids, links and expiry are derived from the entries. The index is built at its next use, as for a store
 of an older program.
@@ -38,11 +38,11 @@ from greenroom.runtime import KeptRecords, Remains, RepairRule
 _encode: Final = msgspec.msgpack.encode
 _decode: Final = msgspec.msgpack.decode
 _FAR: Final = 1 << 32
-"""The distance of new numbers from known ones, since lost records may have numbers, too."""
+"""New numbers begin this far above the known ones, since lost records may have numbers, too."""
 
 
 def keep(remains: Remains) -> KeptRecords:
-    """Return the records that are kept of one root; none without its header."""
+    """Return the records of one root to keep; none if its header is lost."""
     header = remains.records.get(records.HEADER)
     if header is not None:
         return _Root(remains, _decode(header, type=RootHeader)).select()
@@ -125,7 +125,7 @@ class _Root:
         return kept
 
     def _find_superseded(self) -> dict[int, set[int]]:
-        """Return the superseded entries by the number of the superseding one."""
+        """Map the number of each superseding entry to the entries that it supersedes."""
         superseded: dict[int, set[int]] = defaultdict(set)
         for number, stored in self._entries.items():
             earlier = _details(stored.entry).supersedes
@@ -170,7 +170,7 @@ class _Root:
     def _lost_ends(self, made: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
         """Return rows that block the version numbers of entries with lost keys.
 
-        A row that may be lost itself blocks all numbers in use, since each version took one.
+        If such a row may be lost, it blocks all numbers in use, since each version took a number.
         """
         several = has_several_owners(self._header.root)
         groups = [records.ended_key(None)] if several else records.ended_keys()
@@ -219,7 +219,7 @@ class _Root:
     # -- names -------------------------------------------------------------
 
     def _list_lost(self) -> list[str]:
-        """Return the keys of lost memories, or the ids without a key."""
+        """Return the keys of lost memories, or their ids if the keys are unknown."""
         tag = names.tag_of_root(self._header.root)
         purged = {_number(key) for key in self._found[records.DELETED]}
         numbers = {_number(key) for key in self._found[records.VERSIONS]} | self._entries.keys()
@@ -268,7 +268,7 @@ class _Root:
 
 
 def _live_tails(found: Mapping[bytes, bytes]) -> set[bytes]:
-    """Return the id tails of live entries, as far as sound rows tell."""
+    """Return the id tails of entries that are live according to sound rows."""
     live = {_decode(place, type=bytes) for key, place in found.items() if key.startswith(records.UPDATES)} - {
         LOST
     }
@@ -282,7 +282,7 @@ def _live_tails(found: Mapping[bytes, bytes]) -> set[bytes]:
 def _select_staged(found: Mapping[bytes, bytes]) -> tuple[dict[bytes, bytes], list[str]]:
     """Return the staged lines to keep, and the names of damaged imports.
 
-    The remaining lines continue; the header counts the waiting lines that are left.
+    The import continues with the remaining lines; the header counts the waiting lines among them.
     """
     made: dict[bytes, bytes] = {}
     left_out: list[str] = []

@@ -34,7 +34,7 @@ from greenroom.runtime import Context, Slices
 def store(
     repository: MemoryRepository, request: requests.StoreMemory, context: Context
 ) -> Slices[replies.MemorySaved]:
-    """Store a memory, or a new version of the memory of the key."""
+    """Store a memory, or a new version if the key has a memory."""
     namespace = request.namespace or repository.root
     repository.name_root(namespace)
     policy.check_writes_namespace(context.principal, namespace)
@@ -195,7 +195,7 @@ def find_named(
     key: str | None,
     namespace: str | None,
 ) -> StoredEntry:
-    """Return the memory of an id or a key, just one of which is given."""
+    """Return the memory of an id or a key, of which exactly one is given."""
     if (memory_id is None) == (key is None):
         raise auth_errors.neither_id_nor_key()
     if memory_id is not None:
@@ -224,7 +224,7 @@ def find_superseded(
 def check_version(
     repository: MemoryRepository, namespace: str, key: str, stored: StoredEntry | None, expected: int | None
 ) -> None:
-    """Refuse another version than the caller expects; 0 means no memory."""
+    """Refuse a version that the caller does not expect; 0 means no memory."""
     current = 0 if stored is None else stored.entry.version
     if expected is None or expected == current:
         return

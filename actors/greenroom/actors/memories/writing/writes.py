@@ -33,12 +33,12 @@ class Draft:
         author: The author of the memory according to the caller; None for the owner.
         by: The author of this version according to the caller; None for the author.
         imported: The author of this version according to its source, which is only recorded.
-        reattributes: Whether this version's author and source replace those of the memory.
-        supersedes: The entry that it supersedes; None keeps the link of the version before.
-        releases: Whether it supersedes none.
-        created_at: In microseconds since 1970 like the other times, if it is not now.
+        reattributes: Whether this version's author and source replace the memory's author and source.
+        supersedes: The entry that it supersedes; None keeps the link of the previous version.
+        releases: Whether it ends the link, so that it supersedes nothing.
+        created_at: The time of creation, if it is not now. All times are in microseconds since 1970.
         updated_at: The time of this version, if it is not now.
-        unreviewed: Whether a rule made it and no person has reviewed it; None keeps the value before.
+        unreviewed: Whether a rule made it and no person has reviewed it; None keeps the previous value.
         plain: Whether fields that a plain key-value memory lacks keep their values.
     """
 
@@ -77,9 +77,9 @@ class WriteResult(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """The record key of an entry, and a dead entry there, which must be removed.
+    """The record key of an entry, and the dead entry there that must be removed.
 
-    ``is_new`` is whether the place differs from that of the version before.
+    ``is_new`` says whether the place differs from the previous version's place.
     """
 
     where: bytes
@@ -90,16 +90,16 @@ class _Place(NamedTuple):
 def write(
     repository: MemoryRepository, context: Context, draft: Draft, stored: StoredEntry | None
 ) -> Slices[WriteResult]:
-    """Stage a new version of ``stored``, or a new entry, with checked rights.
+    """Stage a new version of ``stored``, or a new entry; the rights were checked before.
 
     The order matters:
 
-    1. First all that may refuse, while nothing is staged: place, ring of supersessions, name of the root.
-    2. The numbers: the header has those of the partitions.
-    3. The old rows are deleted before new ones are put, which may have the same keys.
-    4. The entry before its link: the link's code finds the hidden memory by rows, too.
-    5. The counter of its uses before the index, which ranks by it.
-    6. The root's counter last: until then the number is unused.
+    1. First all checks that may refuse, while nothing is staged: place, ring of supersessions, root's name.
+    2. Then the numbers, because the header has the numbers of the partitions.
+    3. The old rows are deleted before new rows are put, since both may have the same keys.
+    4. The entry comes before its link, because the code for links finds the hidden memory by rows, too.
+    5. The counter of its uses comes before the index, which ranks by it.
+    6. The root's counter comes last: until then the number is unused.
 
     Raises:
         Refusal: ``KEY_EXISTS``: the place has a memory that the caller may not see. ``VALIDATION_ERROR``: it

@@ -23,7 +23,7 @@ class Backoff:
         self._failures = 0
 
     def after_failure(self, asked_for: float | None = None) -> float:
-        """Return the seconds to wait now, at least those that the other side requires."""
+        """Return the seconds to wait now, at least as many as the other side requires."""
         seconds = min(LONGEST_SECONDS, FIRST_SECONDS * 2.0**self._failures)
         self._failures = min(self._failures + 1, 16)
         return min(LONGEST_SECONDS, max(seconds, asked_for or 0.0))
@@ -54,18 +54,18 @@ class EmbeddingWorker:
 
     @property
     def actors_waiting(self) -> int:
-        """How many actors have texts without vectors, as far as known."""
+        """How many actors have texts without vectors, as far as the worker knows."""
         in_hand = self._in_hand is not None and self._in_hand[0] not in self._waiting
         return len(self._waiting) + in_hand
 
     @property
     def texts_waiting(self) -> int:
-        """How many texts these have, as far as known."""
+        """How many texts these actors have, as far as the worker knows."""
         in_hand = 0 if self._in_hand is None else self._in_hand[1]
         return sum(self._waiting.values()) + in_hand
 
     def waiting(self, address: Address) -> int:
-        """Return about how many texts of one actor have no vectors, as far as known."""
+        """Return about how many known texts of one actor have no vectors."""
         in_hand = self._in_hand[1] if self._in_hand is not None and self._in_hand[0] == address else 0
         return max(in_hand, self._waiting.get(address, 0))
 
@@ -111,7 +111,7 @@ class EmbeddingWorker:
                     continue
                 self._postponed.pop(address, None)
                 if left:
-                    self._waiting[address] = left  # at the end, so that the others have their turns
+                    self._waiting[address] = left  # at the end, so that the others have their turns first
 
     @property
     def is_backing_off(self) -> bool:
@@ -137,7 +137,7 @@ class EmbeddingWorker:
         self._backoff.after_success()
 
     async def _embed_some(self, address: Address, embedder: Embedder) -> int | None:
-        """Embed some texts; return about how many are left, None if the actor stored nothing."""
+        """Embed some texts; return about how many remain, or None if the actor stored nothing."""
         wanted = TextsToEmbed(space=embedder.space, limit=embedder.batch)
         found = await self._runtime.ask(address, wanted)
         if not found.texts:
@@ -171,7 +171,7 @@ async def _embed(embedder: Embedder, address: Address, texts: Sequence[str]) -> 
         return await embedder.embed(texts)
     except TextRefusedError as error:
         if len(texts) == 1:
-            size = len(texts[0])  # the log must not have the text itself
+            size = len(texts[0])  # the log must not contain the text itself
             logger.warning(
                 "found by its words only: a text of %s with %d characters: %s", address, size, error
             )

@@ -1,4 +1,4 @@
-"""The interface of embedders, the choice of one, and the words of a query."""
+"""The interface of embedders, the choice of an embedder, and the words of a query."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from greenroom.actors.content.text.analyze import spans
 from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
 
 EMBEDDED_CHARACTERS = 8_192
-"""The first so many characters of a text are embedded; the rest is found by its words."""
+"""Only this many characters of a text are embedded, the first ones; searches find the rest by its words."""
 ALLOWED = "auto, minilm, static, none, onnx:DIR, http:URL or python:MODULE:CLASS is allowed"
 MODEL_BYTES = 120
-"""The longest name of an endpoint's model: it is part of keys in the store."""
+"""The longest name of an endpoint's model, in bytes; keys in the store contain it."""
 _CLASS: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
 
 
@@ -31,9 +31,9 @@ class LocalEmbedder(Protocol):
 
     Attributes:
         space: The name of its vector space. Embedders with incomparable vectors have different spaces.
-        is_quick: Whether a text takes so little time that the event loop can embed it.
-        batch: The number of texts from one commit to the next, which take some seconds.
-        group: The number of texts of about the same length in one call, so that it returns soon.
+        is_quick: Whether it embeds a text so fast that the event loop can do it.
+        batch: The number of texts between two commits; they take some seconds.
+        group: The number of texts of similar length in one call, so that the call returns soon.
         threads: The number of threads that may call it at once.
     """
 
@@ -53,7 +53,7 @@ class LocalEmbedder(Protocol):
 
 
 class Embedder(Protocol):
-    """An asynchronous embedder, as `LocalEmbedder`: in a thread of this process, or an endpoint."""
+    """An asynchronous `LocalEmbedder`: in a thread of this process, or an endpoint."""
 
     space: str
     dimensions: int
@@ -72,7 +72,7 @@ class Embedder(Protocol):
 
 
 def group_by_length(lengths: Sequence[int], most: int, total: int) -> list[list[int]]:
-    """Group texts by length, ``most`` of them or ``total`` if padded; return their numbers."""
+    """Group texts by length, up to ``most`` texts or padded length ``total``; return their numbers."""
     groups: list[list[int]] = []
     for number in sorted(range(len(lengths)), key=lengths.__getitem__):
         fits = groups and len(groups[-1]) < most
@@ -99,7 +99,7 @@ def words_of(text: str) -> list[Word]:
 def words_of_tokens(
     words: list[Word], offsets: list[tuple[int, int]], prompt: int = 0
 ) -> tuple[list[str], list[int]]:
-    """Return the words and numbers of tokens within words, after ``prompt`` characters."""
+    """Return the words, and the numbers of the tokens in words, after ``prompt`` characters."""
     spellings: list[str] = []
     chosen: list[int] = []
     place = 0
@@ -117,11 +117,11 @@ class EmbedderChoice:
     """The configured embedder.
 
     Attributes:
-        kind: ``auto`` for the best one available, ``minilm`` for the installed model of sentences,
+        kind: ``auto`` for the best available embedder, ``minilm`` for the installed sentence model,
             ``static`` for the bundled word vectors, ``onnx`` for a model in a folder, ``http`` for an
-            endpoint, ``python`` for a class, ``none`` for none.
+            endpoint, ``python`` for a class, ``none`` for no embedder.
         place: The folder (or the ``.onnx`` file in it), the URL, or module and class.
-        models: The folder of installed models; None for the user's.
+        models: The folder of installed models; None for the user's folder.
     """
 
     kind: Literal["auto", "minilm", "static", "none", "onnx", "http", "python"]
@@ -139,11 +139,11 @@ def read_choice(
 ) -> EmbedderChoice:
     """Parse a choice such as ``onnx:/models/minilm`` or ``http://127.0.0.1:11434/v1``.
 
-    A URL may stand alone. ``model`` and ``key`` are those of an endpoint; ``models`` is the folder of
-    installed models, None for the user's.
+    A URL may stand alone. ``model`` and ``key`` belong to an endpoint. ``models`` is the folder of installed
+    models; None stands for the user's folder.
 
     Raises:
-        ValueError: It is none of these, or an endpoint has no model.
+        ValueError: The text is no such choice, or an endpoint has no model.
     """
     match text:
         case "auto" | "minilm" | "static" | "none":

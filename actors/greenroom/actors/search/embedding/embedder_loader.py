@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _GROUP_CHARACTERS: Final = 8_192
 _SEARCHING_SECONDS: Final = 1.0
 LEAVE_SECONDS: Final = 2.0
-"""The time that closing the program waits for an embedder class of the user's."""
+"""When the program closes, it waits this long for the user's embedder class."""
 A = TypeVar("A")
 R = TypeVar("R")
 
@@ -40,9 +40,9 @@ R = TypeVar("R")
 class InThread:
     """A local embedder behind the asynchronous interface; see `Embedder`.
 
-    It has one thread for queries, so that they do not wait for stored texts. For these it has as many threads
-    as the embedder allows, but only one while there are searches. If it ``leaves``, it abandons threads
-    with code that may never end: that of a query at once, that of texts after a moment.
+    One thread is for queries, so that they do not wait for stored texts. Stored texts get as many threads
+    as the embedder allows, but only one during searches. If the embedder ``leaves``, threads whose code may
+    never end are abandoned: the thread of a query at once, a thread of texts after a moment.
     """
 
     def __init__(self, local: LocalEmbedder, *, leaves: bool = False) -> None:
@@ -84,7 +84,7 @@ class InThread:
     async def _embed(self, texts: list[str]) -> list[Vectors]:
         if self._leaves:
             return await _run_abandonable(self._local.embed, texts, limiter=self._texts)
-        # Not abandoned after cancellation, so closing the program waits for at most one group.
+        # The thread is not abandoned after cancellation, so closing the program waits for at most one group.
         return await trio.to_thread.run_sync(self._local.embed, texts, limiter=self._texts)
 
     async def query(self, text: str) -> QueryVectors:
@@ -97,19 +97,19 @@ class InThread:
         )
 
     async def aclose(self) -> None:
-        """Do nothing: the model is released with its last user."""
+        """Do nothing; the model is released when no user is left."""
 
     def _is_searching(self) -> bool:
-        """Return whether there was a search a moment ago, so that another one is likely."""
+        """Return whether a search came a moment ago, so that another is likely."""
         return trio.current_time() < self._searched_at + _SEARCHING_SECONDS
 
 
 async def _run_abandonable(
     function: Callable[[A], R], argument: A, *, limiter: trio.CapacityLimiter | None = None
 ) -> R:
-    """Run in a thread a function that may never end, and abandon it after cancellation.
+    """Run a function that may never end in a thread, and abandon it after cancellation.
 
-    Most functions end in that time, and a thread within a library may crash at the interpreter's end.
+    It waits `LEAVE_SECONDS` first: a thread within a library may crash at the interpreter's end.
     """
 
     async def hurry() -> None:
@@ -178,8 +178,8 @@ async def _connect(choice: EmbedderChoice) -> Embedder:
 
 
 def _load_local(choice: EmbedderChoice, check: Callable[[], object]) -> LocalEmbedder:
-    """Load a model; ``check``, called between the steps, may raise to end it."""
-    # One core is enough for background work, and the libraries' own threads would use memory.
+    """Load a model; between the steps, call ``check``, which may raise to end it."""
+    # One core is enough for background work, and threads of the libraries would use memory.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     check()

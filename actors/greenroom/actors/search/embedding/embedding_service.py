@@ -1,11 +1,11 @@
 """The embedding service, which runs beside the actors and loads the embedder on first use.
 
-A search waits for it for a moment. If it is not ready by then, or fails, the search compares words alone and
-says so. Nothing else waits. An actor that stores texts does three things:
+A search waits a moment for the service. If the service is not ready by then, or fails, the search compares
+words alone and reports that. Nothing else waits. An actor that stores texts does three things:
 
 1. It calls `embed_nowait` and stores the vectors in the same commit.
 2. If it gets none, it calls `add_pending` and stores a row (see `rows`).
-3. It handles `TextsToEmbed` and `StoreVectors`, by which it gets the vectors later.
+3. It handles `TextsToEmbed` and `StoreVectors`, which bring the vectors later.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ EmbeddingState = Literal["off", "idle", "loading", "ready", "failing"]
 class EmbeddingStatistics(msgspec.Struct, frozen=True, kw_only=True):
     """Statistics of the embedding service.
 
-    Counts start when the runtime is opened, unless they say "now".
+    Counts start when the runtime is opened; attributes with "now" describe the present.
 
     Attributes:
-        embedder: The embedder in use, as for `--embedder`; never ``auto``, which `wanted` may be.
-        state: ``off``: none is wanted; ``idle``: none was needed so far; then ``loading``, ``ready``, or
-            ``failing`` if it cannot be loaded or does not embed now.
-        space: The name of its vector space, once it was ready.
+        embedder: The embedder in use, named as in `--embedder`; never ``auto``, which `wanted` may be.
+        state: ``off``: no embedder is wanted; ``idle``: none was needed so far; then ``loading``, ``ready``,
+            or ``failing`` if it cannot be loaded or does not embed now.
+        space: The name of the embedder's vector space, once the embedder was ready.
         texts_waiting: About how many texts lack vectors of this space, now.
         actors_waiting: How many actors have such texts, now.
         older_spaces: The spaces of earlier embedders in which some actors still search, now.
         queries: The number of searches that needed vectors.
-        queries_without: How many of those got none.
+        queries_without: The number of these searches that got no vectors.
     """
 
     embedder: str
@@ -79,24 +79,24 @@ OFF = EmbeddingStatistics(embedder="none", state="off")
 logger = logging.getLogger(__name__)
 
 QUERY_SECONDS: Final = 2.0
-"""The time that a search waits for an endpoint before it compares words alone.
+"""A search waits this long for an endpoint before it compares words alone.
 
-An endpoint without a first reply by then is reported as silent.
+Until its first reply, an endpoint that takes longer is reported as silent.
 """
 LOAD_SECONDS: Final = 5.0
-"""The time from the start of loading that searches wait for a model, and for vectors of older texts.
+"""Searches wait this long, from the start of loading, for a model and for vectors of older texts.
 
-Word vectors take 0.2 to 0.7 s, a model of sentences a few times that.
+Word vectors take 0.2 to 0.7 s, a sentence model a few times as long.
 """
 SHARE: Final = 0.5
-"""The part of its own time that a search waits at most."""
+"""A search waits at most this part of its own time."""
 QUERIES_KEPT: Final = 256
 LOOK_SECONDS: Final = 60.0
 _BY_WORDS: Final = "until all is embedded anew, some searches go by words alone"
 
 
 class EmbeddingService:
-    """Load the embedder, embed queries, and have texts embedded; made by `open_embedding`."""
+    """Load the embedder, embed queries, and have texts embedded; `open_embedding` makes it."""
 
     def __init__(self, runtime: RuntimeClient, choice: EmbedderChoice, load: Load = load) -> None:
         self._runtime = runtime
@@ -121,12 +121,12 @@ class EmbeddingService:
 
     @property
     def space(self) -> str | None:
-        """The name of the embedder's vectors; None until it is ready."""
+        """The name of the embedder's vector space; None until the embedder is ready."""
         return None if self._embedder is None else self._embedder.space
 
     @property
     def quick_space(self) -> str | None:
-        """The space of the vectors that `embed_nowait` makes; None if it makes none."""
+        """The space of the vectors that `embed_nowait` returns; None if it returns none."""
         return None if self._embedder is None or self._embedder.quick is None else self._embedder.space
 
     @property
@@ -148,7 +148,7 @@ class EmbeddingService:
         return f"the embedder {self._choice} is being loaded"
 
     def embed_nowait(self, text: str) -> Vectors | None:
-        """Return a stored text's vectors if the embedder is ready and quick; else call `add_pending`."""
+        """Return a text's vectors if the embedder is ready and quick; if None, call `add_pending`."""
         if self._embedder is None or self._embedder.quick is None:
             self._needed.set()
             return None
@@ -166,10 +166,10 @@ class EmbeddingService:
         return self._worker.waiting(address)
 
     def keeps(self, space: str) -> bool:
-        """Return whether vectors of another space stay after all texts have some of this one.
+        """Return whether vectors of another space stay when all texts have vectors of this space.
 
-        Those of MiniLM stay if the word vectors only replace it under ``auto``. Another program that shares
-        the folder, or this one after a repair, can use them again without embedding everything anew.
+        MiniLM's vectors stay if the word vectors only replace MiniLM under ``auto``. Another program that
+        shares the folder, or this one after a repair, can use them again without embedding everything anew.
         """
         is_stopgap = self._wanted.kind == "auto" and self._choice.kind == "static"
         return is_stopgap and space.startswith(rows.MINILM)
@@ -177,16 +177,16 @@ class EmbeddingService:
     async def query(self, text: str, *, wait: bool = False) -> QueryVectors | None:
         """Return the vectors of a query; if None, `absence` says why.
 
-        It waits a moment until the embedder is loaded and older texts have vectors, with ``wait`` without a
-        limit. While actors still search in the spaces of earlier embedders, `QueryVectors.older` has the
-        query in these spaces.
+        It waits a moment until the embedder is loaded and older texts have vectors; with ``wait`` it waits
+        without a limit. While actors still search in the spaces of earlier embedders, `QueryVectors.older`
+        has the query in these spaces.
         """
         await self._wait_for_embedder(without_end=wait)
         self._asked += 1
         present = [] if self._embedder is None else [self._embedder]
         found = [await self._query(each, text) for each in present]
         for space in [*self._older]:
-            older = self._older.get(space)  # it may have been closed meanwhile
+            older = self._older.get(space)  # another task may have closed it meanwhile
             found.append(None if older is None else await self._query(older, text))
         made = [vectors for vectors in found if vectors is not None]
         if not made:
@@ -195,7 +195,7 @@ class EmbeddingService:
         return msgspec.structs.replace(made[0], older=tuple(made[1:])) if made[1:] else made[0]
 
     async def embedder(self) -> Embedder | None:
-        """Return the embedder, after waiting as `query` does; None if `absence` says why."""
+        """Return the embedder, after waiting as `query` does; if None, `absence` says why."""
         await self._wait_for_embedder()
         return self._embedder
 
@@ -253,7 +253,7 @@ class EmbeddingService:
                         await each.aclose()
 
     async def _begin(self, embedder: Embedder, nursery: trio.Nursery) -> None:
-        """Queue the work left in an embedder's space, and record the embedder that made it."""
+        """Queue the actors with work left in an embedder's space, and record the space's embedder."""
         unfinished = await self._unfinished(embedder.space)
         for address in unfinished.addresses:
             self._worker.add(address)
@@ -261,7 +261,7 @@ class EmbeddingService:
             note = rows.NoteEmbedder(embedder=self._source.embedder, model=self._source.model)
             try:
                 await self._runtime.ask(rows.registry_address(embedder.space), note)
-            except GreenroomError as error:  # a full store, in which nothing is embedded now anyway
+            except GreenroomError as error:  # the store is full, so nothing is embedded now anyway
                 logger.warning("the embedder of the space %s cannot be recorded: %s", embedder.space, error)
         nursery.start_soon(self._release_older, embedder.space)
 
@@ -296,7 +296,7 @@ class EmbeddingService:
             with trio.move_on_at(self._query_deadline()):
                 await self._tried.wait()
                 await self._older_tried.wait()
-                if not self._older:  # otherwise these serve until everything is embedded anew
+                if not self._older:  # otherwise the older embedders serve until everything is embedded anew
                     await self._backlog_done.wait()
 
     def _query_deadline(self) -> float:
@@ -333,7 +333,7 @@ class EmbeddingService:
             await self._worker.wait_idle()
             unfinished = await self._unfinished(space)
             for each in [older for older in self._older if older not in unfinished.older]:
-                with trio.CancelScope(shield=True):  # nothing else would close it
+                with trio.CancelScope(shield=True):  # no other code would close it
                     await self._older.pop(each).aclose()
             if self._older:
                 await trio.sleep(LOOK_SECONDS)  # some actors could not store their vectors yet
@@ -350,7 +350,7 @@ class EmbeddingService:
         key = (embedder.space, text)
         known = self._queries.pop(key, None)
         if known is not None:
-            self._queries[key] = known  # the query that was used last comes last
+            self._queries[key] = known  # the most recent query comes last
             return known
         if embedder is not self._embedder:
             made = await _in_time(embedder, text)
@@ -388,7 +388,7 @@ class GetEmbedding(Procedure[EmbeddingStatistics], frozen=True, kw_only=True):
 
 
 async def _in_time(embedder: Embedder, text: str) -> QueryVectors | EmbedderError:
-    """Return a query's vectors, or the error, such as a timeout."""
+    """Return a query's vectors, or the error, for example a timeout."""
     try:
         with trio.fail_after(QUERY_SECONDS):
             return await embedder.query(text)
@@ -402,8 +402,8 @@ def _choice_of(space: str, made: rows.Space | None, present: EmbedderChoice) -> 
     """Return the embedder that made a space, if it may be loaded.
 
     A store may come from someone else, or from a modified backup, so its records are not trusted. Only
-    bundled and installed models are loaded, and only the configured endpoint is called, for another of its
-    models.
+    bundled and installed models are loaded, and only the configured endpoint is called, perhaps for another
+    of its models.
     """
     if space == rows.STATIC:
         return EmbedderChoice(kind="static")
@@ -438,7 +438,7 @@ async def open_embedding(
 
 
 async def _run_contained(embedding: EmbeddingService) -> None:
-    """Run the service; an unexpected error disables vectors, but does not stop the server."""
+    """Run the service; an unexpected error disables vectors but does not stop the server."""
     try:
         await embedding.run()
     except Exception:

@@ -8,7 +8,7 @@ from greenroom.runtime import GreenroomError
 class EmbedderError(GreenroomError):
     """The embedder cannot be loaded, or cannot embed now; searches compare words alone.
 
-    Unlike `TextRefusedError` it is not about the texts. An endpoint may state the seconds until a retry.
+    Unlike `TextRefusedError`, it does not concern the texts. An endpoint may state the seconds until a retry.
     """
 
     def __init__(self, sentence: str, *, retry_after: float | None = None) -> None:

@@ -9,7 +9,7 @@ from greenroom.actors.search.embedding.vectors import Vectors
 
 Floats = npt.NDArray[np.float32]
 
-_MOST = 127  # of an int8; -128 is not used, so that a vector and its opposite are stored alike
+_MOST = 127  # the largest int8 used; -128 is not used, so that a vector and its opposite are stored alike
 
 
 def normalize(rows: Floats) -> Floats:
@@ -23,7 +23,7 @@ def quantize(sentence: Floats, tokens: Floats | None = None) -> Vectors:
     """Return a text's vectors in the stored form."""
     small = _to_int8(sentence)
     length = float(np.sqrt(np.einsum("i,i->", small, small, dtype=np.float64)))
-    scale = 1 / length if length else 0.0  # of the rounded numbers, so the length is exactly 1
+    scale = 1 / length if length else 0.0  # from the rounded numbers, so that the length is exactly 1
     if tokens is None:
         return Vectors(scale=scale, values=small.tobytes())
     rows = normalize(tokens)
@@ -34,6 +34,6 @@ def quantize(sentence: Floats, tokens: Floats | None = None) -> Vectors:
 
 
 def _to_int8(numbers: Floats) -> npt.NDArray[np.int8]:
-    """Scale numbers to integers, the largest of them 127."""
+    """Scale numbers to integers; the largest becomes 127."""
     most = np.abs(numbers).max(initial=0.0)
     return np.rint(numbers * (_MOST / most) if most else numbers).astype(np.int8)

@@ -2,9 +2,9 @@
 
 Each actor that stores memories writes its own rows in `INDEX`, in the commit of the change:
 
-- one at `WAITING` while some of its texts lack vectors of the space that its searches use;
-- one at `serving_key(space)` for that space. It moves when all texts have vectors of a new space. If the
-  older vectors are kept (see `is_kept`), the older row stays as well.
+- one row at `WAITING` while some of its texts lack vectors of the space that its searches use;
+- one row at `serving_key(space)` for that space. When all texts have vectors of a new space, the row moves
+  there. If the older vectors are kept (see `is_kept`), the older row stays as well.
 
 So the remaining work of an embedder is found without a request to every actor.
 """
@@ -43,12 +43,12 @@ class Space(msgspec.Struct, frozen=True):
 
 
 def serving_key(space: str) -> bytes:
-    """Return the sort key of the row of an actor that searches in a space."""
+    """Return the sort key of an actor's row for the space in which it searches."""
     return _SERVING + space.encode()
 
 
 def put_pending(context: Context, *, does: bool) -> None:
-    """Stage whether some of the actor's texts lack vectors."""
+    """Stage whether the actor has texts that lack vectors."""
     if does:
         context.put_row(INDEX, WAITING, Waiting())
     else:
@@ -56,7 +56,7 @@ def put_pending(context: Context, *, does: bool) -> None:
 
 
 def put_serving(context: Context, before: str | None, now: str | None) -> None:
-    """Stage the actor's move from one vector space to another; None stands for none."""
+    """Stage the actor's move from one vector space to another; None stands for no space."""
     if before is not None:
         context.delete_row(INDEX, serving_key(before))
     if now is not None:
@@ -69,7 +69,7 @@ def is_kept(context: Context, space: str) -> bool:
 
 
 class Unfinished(msgspec.Struct, frozen=True):
-    """The actors with work left for a space, and the spaces that they use."""
+    """The actors with work left for a space, and the spaces that these actors use."""
 
     addresses: list[Address]
     older: dict[str, Space | None]
@@ -77,7 +77,7 @@ class Unfinished(msgspec.Struct, frozen=True):
 
 
 class FindUnfinished(Procedure[Unfinished], frozen=True, kw_only=True):
-    """Find the remaining work for a space, by default that recorded for its maker."""
+    """Find the remaining work for ``space``, by default for the space of ``maker``."""
 
     runs = "snapshot"
 
@@ -103,7 +103,7 @@ class FindUnfinished(Procedure[Unfinished], frozen=True, kw_only=True):
 
 
 def _of_other_spaces(reader: IndexReader, space: str | None) -> Iterator[Row[Waiting]]:
-    """Yield the rows of actors that search in other spaces, skipping those of this one."""
+    """Yield the rows of actors that search in other spaces; skip rows of ``space``."""
     own = None if space is None else serving_key(space)
     for row in reader.rows(INDEX, Waiting, prefix=_SERVING):
         if row.sort_key == own:

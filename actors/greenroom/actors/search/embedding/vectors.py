@@ -8,7 +8,7 @@ from greenroom.runtime import Message
 
 
 class Vectors(msgspec.Struct, frozen=True, kw_only=True):
-    """The vectors of a text and of its tokens, int8; scaled they have unit length."""
+    """The vectors of a text and its tokens, in int8; scaled they have unit length."""
 
     scale: float
     values: bytes
@@ -22,9 +22,9 @@ class QueryVectors(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         space: The space of its vectors: the embedder's name, version and dimensions.
         rows: Their vectors, float32, one after the other.
-        sentence: The whole query's vector, float32; None for the mean of the words' vectors, weighed by
-            their rarity among the searched memories.
-        older: The same query in spaces of earlier embedders in which some actors still search.
+        sentence: The whole query's vector, float32. None stands for the mean of the words' vectors, weighted
+            by the words' rarity among the searched memories.
+        older: The same query in the spaces of earlier embedders in which some actors still search.
     """
 
     space: str

@@ -17,7 +17,7 @@ from greenroom.actors.search.index.segment import Chunk, JoinedTerms, join_terms
 from greenroom.runtime import Slices
 
 LASTING = tuple(name for name in TYPES if name not in CHANGING and name not in NAMED)
-"""Immutable columns that hold their values themselves."""
+"""Immutable columns that hold plain values, not numbers of names."""
 _LEAST = 64
 _LEVEL = 3
 _PACKED = "packed"
@@ -82,7 +82,7 @@ def _unpacked(columns: Mapping[str, bytes]) -> Mapping[str, bytes]:
 def add_block(
     corpus: Rows, block: BlockRecord, changing: Mapping[str, bytes], partition: Callable[[bytes], Any]
 ) -> None:
-    """Add the rows of a block; their postings follow."""
+    """Add the rows of a block, without their postings."""
     lasting, changing = _unpacked(block.columns), _unpacked(changing)
     columns = {name: from_bytes(lasting[name], TYPES[name]) for name in LASTING}
     columns |= {name: from_bytes(changing[name], TYPES[name]) for name in CHANGING}
@@ -190,12 +190,12 @@ class VectorMatrix:
         self._has[rows] = True
 
     def view(self, size: int) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
-        """Return views of values, scales, and which of ``size`` rows have a vector."""
+        """Return, for ``size`` rows, views of values, scales, and which rows have a vector."""
         self.reserve(size)
         return self._values[:size], self._scales[:size], self._has[:size]
 
     def keep(self, rows: npt.NDArray[np.intp], size: int) -> Slices[None]:
-        """Keep only ``rows``, sorted, of the first ``size``."""
+        """Keep only the sorted ``rows`` of the first ``size`` rows."""
         self.reserve(size)
         for start in range(0, len(rows), _MOVED):
             moved = rows[start : start + _MOVED]

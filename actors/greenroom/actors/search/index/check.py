@@ -29,13 +29,13 @@ Prints = Mapping[Field, npt.NDArray[np.uint64]]
 
 
 MOST = 100
-"""The most sentences about memories."""
+"""At most this many sentences about memories are returned."""
 _WRAP = 2**64 - 1
 _REPLACED = (records.ROWS, records.MORE, records.PATCHES, records.SEGMENTS)
 
 
 class _Problems:
-    """Sentences about differences, of which the first are kept; ``called`` names a memory there."""
+    """Sentences about differences; only the first are kept. ``called`` names a memory in them."""
 
     def __init__(self, called: str) -> None:
         self.called = called
@@ -61,8 +61,8 @@ def check(
 ) -> Slices[list[str]]:
     """Compare an index with ``documents``; return a sentence for each difference.
 
-    Among the memories are Nones to yield. ``kept`` is the index in RAM, if it is loaded; ``called`` names a
-    memory in sentences.
+    A None among the documents is a point to yield. ``kept`` is the index in RAM, if it is loaded; ``called``
+    names a memory in sentences.
     """
     try:
         manifest = context.get(records.MANIFEST, records.Manifest)
@@ -207,7 +207,7 @@ def rebuild(
     *,
     packed: bool,
 ) -> Slices[tuple[records.Manifest, LoadedIndex]]:
-    """Stage a new index of ``documents`` instead of the old one; keep its vectors."""
+    """Stage a new index of ``documents`` in place of the old one; keep the vectors."""
     for prefix in _REPLACED:
         for key in context.keys(prefix):
             context.delete(key)

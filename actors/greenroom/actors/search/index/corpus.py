@@ -45,7 +45,7 @@ class ConversationOrder:
         self._rows: RowNumbers = np.empty(0, np.int32)
 
     def rows(self, conversation: RowNumbers, position: Positions) -> RowNumbers:
-        """Return the order of all rows, from their columns; known rows have not changed."""
+        """Return the order of all rows, from their columns; rows sorted before must be unchanged."""
         size = len(conversation)
         if size > self.size + _FEW or not self.size:
             self._rows = _sort_rows(np.arange(size, dtype=np.int32), conversation, position)
@@ -93,7 +93,7 @@ def _sort_rows(rows: RowNumbers, conversation: RowNumbers, position: Positions) 
 
 
 def neighbours(order: RowNumbers, conversation: RowNumbers, mask: npt.NDArray[np.bool_]) -> Neighbours:
-    """Return the neighbours among the rows of ``mask``; ``order`` is of `ConversationOrder.rows`."""
+    """Return the neighbours among the rows of ``mask``; ``order`` comes from `ConversationOrder.rows`."""
     size = len(conversation)
     previous, following, place = (np.full(size, -1, np.int32) for _ in range(3))
     seen = order if mask.all() else order[mask[order]]
@@ -109,7 +109,7 @@ def neighbours(order: RowNumbers, conversation: RowNumbers, mask: npt.NDArray[np
 
 
 _POSTED = 1_024  # terms posted without a pause (0.5 ms)
-_FREQUENT = 4  # count so many times as many terms as are wanted
+_FREQUENT = 4  # count this many times the wanted number of terms
 _NO_ROWS = np.empty(0, np.int32)
 _NO_TIMES = np.empty(0, np.uint16)
 
@@ -154,7 +154,7 @@ class Corpus(Rows):
             self.arrays[f"length.{field}"][row] = min(total, 2**32 - 1)
 
     def attach_segment(self, segment: Segment) -> None:
-        """Add the postings of the newest rows, while the tail is empty."""
+        """Add the postings of the newest rows; the tail must be empty."""
         assert not self._tail.size, "the rows of the tail are newer"
         self.segments.append(segment)
         self._tail_start += segment.size
@@ -166,7 +166,7 @@ class Corpus(Rows):
         values: npt.NDArray[np.int8],
         scales: npt.NDArray[np.float32],
     ) -> int:
-        """Store the vectors of the memories ``ids``, one per row; return how many memories exist."""
+        """Store the vectors of the memories ``ids``; return how many of these memories exist."""
         rows = self.rows_of(ids)
         known = rows >= 0
         matrix = self._matrices.get(space)
@@ -221,7 +221,7 @@ class Corpus(Rows):
         return [*self.segments, last]
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return the first row of segment ``start`` and the first after segment ``end - 1``."""
+        """Return the first row of segment ``start``, and the first after segment ``end - 1``."""
         first = sum(segment.size for segment in self.segments[:start])
         return first, first + sum(segment.size for segment in self.segments[start:end])
 
@@ -231,7 +231,7 @@ class Corpus(Rows):
         return self.alive[low:high].copy()
 
     def replace(self, start: int, end: int, segment: Segment, kept: npt.NDArray[np.bool_]) -> Slices[None]:
-        """Replace the segments ``start`` to ``end - 1`` by one of their ``kept`` rows."""
+        """Replace the segments ``start`` to ``end - 1`` by a segment of their ``kept`` rows."""
         low, high = self.span(start, end)
         self.segments[start:end] = [segment] if segment.size else []
         if not kept.all():
@@ -254,12 +254,12 @@ class Corpus(Rows):
 
     @property
     def previous(self) -> npt.NDArray[np.int32]:
-        """The living row before each in its conversation, -1 for none."""
+        """For each row, the living row before it in its conversation; -1 for none."""
         return self._living().previous
 
     @property
     def following(self) -> npt.NDArray[np.int32]:
-        """The living row after each in its conversation, -1 for none."""
+        """For each row, the living row after it in its conversation; -1 for none."""
         return self._living().following
 
     def _living(self) -> Neighbours:
@@ -270,7 +270,7 @@ class Corpus(Rows):
     # -- terms -------------------------------------------------------------
 
     def postings(self, field: Field, term: str) -> Postings:
-        """Return the rows that hold ``term``, ascending, dead ones included, and how often."""
+        """Return the rows that hold ``term``, in order and with dead ones, and the frequencies."""
         found: list[Postings] = []
         base = 0
         for segment in self.segments:
@@ -293,16 +293,16 @@ class Corpus(Rows):
         return sum(segment.count(field, term) for segment in self.segments) + self._tail.count(field, term)
 
     def vocabulary(self, field: Field) -> Iterator[Sequence[str]]:
-        """Yield a field's terms in sorted blocks, none empty; some twice or without living rows."""
+        """Yield sorted non-empty blocks of a field's terms; some repeat or have no living rows."""
         for segment in self.segments:
             for chunk in segment.chunks[field]:
                 yield chunk.terms[:]
         yield from self._tail.vocabulary(field)
 
     def frequent(self, field: Field, mask: npt.NDArray[np.bool_], most: int) -> Slices[dict[str, int]]:
-        """Return the most frequent terms in the rows of a mask, with numbers of rows.
+        """Return the most frequent terms in the rows of a mask, with their row counts.
 
-        In a segment with more than a few hundred terms, a term that is rare there may be missing. The numbers
+        In a segment with more than a few hundred terms, a term that is rare there may be missing. The counts
         are exact.
         """
         found: dict[str, int] = {}
@@ -338,7 +338,7 @@ class Corpus(Rows):
         return None if matrix is None else matrix.view(self.size)
 
     def token_vectors(self, space: str, rows: Sequence[int]) -> list[npt.NDArray[np.int8] | None]:
-        """Read the rows' token vectors, int8 with one scale, from the store; None without."""
+        """Read each row's token vectors, int8 with one scale, from the store; None without vectors."""
         fetch = self.fetch_tokens
         return [None if fetch is None else fetch(space, int(self.ids[row])) for row in rows]
 

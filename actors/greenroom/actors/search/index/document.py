@@ -25,11 +25,11 @@ FIELDS: tuple[Field, ...] = get_args(Field)
 """All fields, in this order."""
 
 QUESTION = 1
-"""The text ends as a question does."""
+"""The text ends like a question."""
 TEMPORAL = 2
 """The text names a time: a date, a weekday, a year, yesterday, three weeks ago."""
 UNREVIEWED = 4
-"""No one has reviewed it; rows of older versions of the program never have this flag."""
+"""No one has reviewed the memory; rows of older versions of the program never have this flag."""
 
 NO_POSITION = -(2**63)
 FOREVER = 2**63 - 1
@@ -59,8 +59,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
         number: The number of the memory, the same for all versions.
         expires_at: When it expires; None for never.
         importance: 0 to 1.
-        rating: The mean rating, -1 to 1; 0 for none.
-        supersedes: The ``number`` of the memory that it supersedes; None for none.
+        rating: The mean rating, -1 to 1; 0 without ratings.
+        supersedes: The ``number`` of the memory that it supersedes; None if there is none.
         unreviewed: Whether a rule found it and no one has reviewed it since.
     """
 

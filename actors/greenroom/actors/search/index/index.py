@@ -1,4 +1,4 @@
-"""An actor's index: records in each memory's commit, and a copy in RAM."""
+"""An actor's index: its records, part of each memory's commit, and a copy in RAM."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 TIMER = "index"
-_PART = 2_048  # about so many terms in one record
-_WRITES = 1_024  # records of the tail and patches before a check for compaction
+_PART = 2_048  # one record has about this many terms
+_WRITES = 1_024  # this many records of the tail and patches are written between checks for compaction
 
 
 class TidyIndex(Message[None], frozen=True):
@@ -53,13 +53,13 @@ class MemoryIndex:
     """The index of one actor.
 
     Every change is staged in the commit of the calling message, and applied to the copy in RAM. So a message
-    that fails must drop this object, as a rollback of the actor does. The actor handles `TidyIndex` with
-    `compact`, and has no records of its own with keys that begin with ``i``.
+    that fails must drop this object, as a rollback of the actor does. The actor must handle `TidyIndex` with
+    `compact`, and must not store records of its own under keys that begin with ``i``.
 
     Args:
         partition: The type of the documents' partitions.
-        documents: Yields the memories that belong in the index, and None to yield. With it, an index that
-            cannot be read, or was made by other rules, is rebuilt on loading.
+        documents: Yields the memories that belong in the index, and None as a point to yield. If given,
+            loading rebuilds an index that cannot be read or was made by other rules.
         rules: Returns the current rules by which texts become terms.
         packed: Whether to store segments compressed; uncompressed ones can be read as well.
     """
@@ -81,7 +81,7 @@ class MemoryIndex:
         self._loaded: LoadedIndex | None = None
         self._compactor: Compactor | None = None
         self._is_quiet = False
-        self._writes: int | None = None  # since the last check; None before the first count
+        self._writes: int | None = None  # writes since the last check; None before the first count
 
     # -- writing -----------------------------------------------------------
 
@@ -98,7 +98,7 @@ class MemoryIndex:
         return analysed
 
     def read_run(self, run: Run, kept: Sequence[bool]) -> Slices[ReadRun]:
-        """Check an untrusted run, keep some of its rows; a `ValueError` if it is none."""
+        """Check an untrusted run and keep some rows; a `ValueError` if it is invalid."""
         yield from import_in_thread("greenroom.actors.search.index.runs")
         from greenroom.actors.search.index.runs import read  # noqa: PLC0415 - needs numpy, loaded by now
 
@@ -107,7 +107,7 @@ class MemoryIndex:
     def add_run(self, context: Context, ids: Sequence[int], like: Document, run: ReadRun) -> Slices[None]:
         """Add rows that differ only in their ids and terms; ``like`` has the common columns.
 
-        Their ids ascend, above all earlier ones. An index has either single rows or runs.
+        The ids ascend, and are higher than all earlier ids. An index has either single rows or runs.
         """
         from greenroom.actors.search.index import arrays, merge, runs  # noqa: PLC0415 - needs numpy, loaded by now
         from greenroom.actors.search.index.segment import Segment  # noqa: PLC0415 - as above
@@ -138,7 +138,7 @@ class MemoryIndex:
             yield from self._compactor.merge_on(context)
 
     def remove(self, context: Context, id: int) -> None:
-        """Remove a memory; an unknown one is no error."""
+        """Remove a memory; an unknown memory is no error."""
         if self._lacks(id):
             return
         row = context.get(records.row_key(id), records.RowRecord)
@@ -162,7 +162,7 @@ class MemoryIndex:
         self._count_write(context)
 
     def change(self, context: Context, id: int, **changes: Unpack[ColumnChanges]) -> None:
-        """Change the mutable columns of a memory; an unknown one is no error."""
+        """Change the mutable columns of a memory; an unknown memory is no error."""
         if self._lacks(id):
             return
         values: dict[str, Any] = {**changes}
@@ -276,7 +276,7 @@ class MemoryIndex:
     # -- reading -----------------------------------------------------------
 
     def is_current(self, context: Context) -> bool:
-        """Return whether there is an index of the current format and rules; otherwise rebuild it."""
+        """Return whether an index of the current format and rules exists; if not, rebuild it."""
         manifest = self._read_manifest(context)
         return self._is_stored and (manifest.format, manifest.analysis) == (
             records.FORMAT,
@@ -294,9 +294,9 @@ class MemoryIndex:
         return found
 
     def loaded_in_time(self, context: Context, least: float) -> Slices[Corpus | None]:
-        """Return the index as `loaded`; None if that takes too long, and load it soon.
+        """Return the index like `loaded`, or None if loading takes too long; then load soon.
 
-        ``least`` is how many seconds must be left of the message's time; 0 is no limit.
+        At least ``least`` seconds of the message's time must be left; 0 means no limit.
         """
         if self._loaded is None:
             yield from self._load(context, least)

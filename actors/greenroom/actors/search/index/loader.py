@@ -20,8 +20,8 @@ class LoadedIndex:
     """The index in RAM, with facts about its records.
 
     Attributes:
-        long: By id, the number of further records with terms of a row of the tail, if any.
-        chunks: By space and number of a chunk, the number of its vectors in use.
+        long: By id of a row in the tail, the number of further records with its terms, if any.
+        chunks: By space and chunk number, how many of the chunk's vectors are in use.
     """
 
     corpus: Corpus
@@ -122,7 +122,7 @@ def _load_row(
         yield from corpus.post_terms(place, counts)
 
 
-class _whole:  # noqa: N801 - reads as the words that it stands for
+class _whole:  # noqa: N801 - used like a function, in `with`
     """Report errors within this block as a damaged record."""
 
     def __init__(self, key: bytes) -> None:

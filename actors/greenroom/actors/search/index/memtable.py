@@ -1,7 +1,7 @@
 """Postings of the newest rows, cheap to extend, also in the form of a *run*.
 
-A run is plain bytes, as this machine has numbers in memory, made by the process that parsed the documents;
-`runs` checks it. This module does not need numpy.
+A run is plain bytes, with numbers in the form that this machine has in memory. The process that parsed the
+documents makes it; `runs` checks it. This module does not need numpy.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Terms(msgspec.Struct, frozen=True, array_like=True):
     """The terms of one field of several rows, and where they occur.
 
     Attributes:
-        ends: Where the postings of each end (uint32).
-        postings: The row, shifted by 16 bits, and how often the term occurs there (uint64); in order of rows.
+        ends: For each term, where its postings end (uint32).
+        postings: A row, shifted by 16 bits, plus the term's frequency there (uint64); in order of rows.
     """
 
     terms: list[str]
@@ -41,7 +41,7 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
 
 
 BLOCK = 4_096
-"""The most terms of one block of the vocabulary, which is sorted without a pause (1 ms)."""
+"""A block of the vocabulary has at most this many terms, and is sorted without a pause (1 ms)."""
 MOST_TIMES = 2**16 - 1
 """The highest frequency of a term in one row."""
 _NEW_TERM_BYTES = 148  # a dictionary entry, a string's header, an integer and a list entry
@@ -53,7 +53,7 @@ class Memtable:
     """Postings by field and term: a shifted row plus the frequency of the term.
 
     Attributes:
-        fields: A term with one posting has the posting itself, as half of a vocabulary does; other terms have
+        fields: A term with one posting, like half of a vocabulary, has the posting itself; other terms have
             an array.
     """
 
@@ -67,7 +67,7 @@ class Memtable:
         self.resident_bytes = 0
 
     def post(self, field: Field, row: int, counts: Iterable[tuple[str, int]]) -> int:
-        """Post a row, no lower than the rows before; return the occurrences that count."""
+        """Post a row, not lower than earlier rows; return how many occurrences count."""
         terms = self.fields[field]
         total = grown = 0
         for term, count in counts:

@@ -16,22 +16,22 @@ from greenroom.actors.search.index.document import FIELDS, Field
 from greenroom.actors.search.index.segment import CHUNK_POSTINGS, CHUNK_TERMS, Chunk, Segment
 
 TAIL_ROWS = 1_024
-"""The tail is merged at so many rows; loading one takes 20 us."""
+"""The tail is merged when it has this many rows; loading a row takes 20 us."""
 TAIL_POSTINGS = 131_072
 RATIO = 3
 MANY = 32
-"""The number of runs to merge at once; every search looks up each run."""
+"""This many runs are merged at once; every search looks up each run."""
 FEW = 4
-"""The same if no more rows come for now, so that no writer waits for the merge."""
+"""The same number while no more rows come, so that no writer waits for the merge."""
 CROWD = 3 * MANY
-"""From this number of runs, a writer that adds one takes part in the merge."""
+"""If there are this many runs, a writer that adds a run takes part in the merge."""
 _RATIO_OF_RUNS = 1
 
 
 def first_merged(weights: Sequence[int], fresh: int, ratio: int = RATIO) -> int:
     """Return the first run of a merge that ends with the last ``fresh`` runs.
 
-    An earlier run takes part unless it outweighs all later ones by more than ``ratio``.
+    An earlier run takes part unless it weighs more than ``ratio`` times all later runs together.
 
     Args:
         weights: The cost of merging each run, the oldest first.
@@ -47,11 +47,11 @@ def first_merged(weights: Sequence[int], fresh: int, ratio: int = RATIO) -> int:
 
 
 def first_of_many(sizes: Sequence[int], many: int = MANY) -> int | None:
-    """Return the first run to merge of ``many`` small ones; None for fewer.
+    """Return the first run of a merge of ``many`` small runs; None for fewer runs.
 
     If all rows come in runs, this is the only merge; in 100 MB of text each row is rewritten four times. A
-    large run waits until as much follows it, and small runs before it wait with it. With twice as many runs,
-    the last ones are merged in any case, large ones included.
+    large run waits until the later runs together are as large, and small runs before it wait, too. With
+    twice as many runs, the last ones are merged in any case, large ones included.
     """
     if len(sizes) < many:
         return None
@@ -69,7 +69,7 @@ _LEAST = 64
 def merged_chunks(
     segments: Sequence[Segment], kept: npt.NDArray[np.bool_]
 ) -> Iterator[tuple[Field, Chunk] | None]:
-    """Yield the chunks of the merged segment's ``kept`` rows; None after a step without."""
+    """Yield chunks of the merged segment's ``kept`` rows; None after a step without a chunk."""
     places = np.cumsum(kept, dtype=np.int32) - np.int32(1)
     places[~kept] = -1
     starts = np.cumsum([0, *(segment.size for segment in segments)])
@@ -115,7 +115,7 @@ class _Cursor:
     __slots__ = ("_chunks", "_number", "_place", "_postings", "_some", "_terms")
 
     def __init__(self, chunks: Sequence[Chunk], terms: int, postings: int) -> None:
-        """Begin with the first of ``chunks``; a step takes about so many terms or postings."""
+        """Begin with the first of ``chunks``; a step takes about ``terms`` terms or ``postings`` postings."""
         self._chunks = chunks
         self._number = 0
         self._place = 0
@@ -142,7 +142,7 @@ class _Cursor:
         return self._chunks[following].terms[0] if following < len(self._chunks) else None
 
     def take(self, bound: str | None) -> Chunk | None:
-        """Take the terms below ``bound``, all in one chunk; None if there are none."""
+        """Take the terms below ``bound`` from one chunk; None if there are none."""
         if self.is_done:
             return None
         terms, (_, ends, rows, times) = self._some, self._chunks[self._number]
@@ -162,7 +162,7 @@ class _Cursor:
 
 
 def _join(parts: Sequence[tuple[Chunk, npt.NDArray[np.int32]]]) -> Chunk | None:
-    """Join chunks of one range of terms, without rows whose new place is -1."""
+    """Join chunks of one range of terms; leave out rows with the new place -1."""
     if not parts:
         return None
     if len(parts) == 1:

@@ -10,8 +10,8 @@
     "iv" space, chunk               vectors of several rows
     "iw" space, id                  vectors of one row's tokens
 
-Arrays are stored as in RAM, little-endian, or packed: compressed to a third, for large arrays that seldom
-change. Each record states its form.
+Arrays are stored as in RAM (little-endian) or packed. Packed ones are compressed to a third; this is for
+large arrays that seldom change. Each record states its form.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Manifest(msgspec.Struct, array_like=True):
     Attributes:
         format: The `FORMAT` of the program that made it.
         analysis: The name of the rules by which texts became terms.
-        segments: The segments in order of their rows, which are older than those of the tail.
+        segments: The segments in order of their rows; these are older than the rows of the tail.
         building: The number of a segment that is not complete.
         doomed: The numbers of segments to delete.
     """
@@ -112,8 +112,8 @@ class BlockRecord(msgspec.Struct, frozen=True, array_like=True):
     """Columns of a block of rows.
 
     Attributes:
-        columns: Arrays by column; numbers of names count within this block. If compressed, there is only one
-            array, ``packed``, with all.
+        columns: Arrays by column; numbers of names are valid only in this block. If compressed, all arrays
+            are in a single one, ``packed``.
         names: The names, by column, without partitions.
         partitions: The partitions, as msgpack.
     """
@@ -124,7 +124,7 @@ class BlockRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ChunkRecord(msgspec.Struct, frozen=True, array_like=True):
-    """A chunk of postings, see `segment.Chunk`; ``packed`` has all of it if it is compressed."""
+    """A chunk of postings, see `segment.Chunk`; if it is compressed, ``packed`` has everything."""
 
     terms: list[str]
     ends: bytes

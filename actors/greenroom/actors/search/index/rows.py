@@ -108,12 +108,12 @@ class _Names(Generic[N]):
 class Rows:
     """Rows in order of insertion; a removed row is dead until rows are renumbered.
 
-    All columns are views: they are valid until the next change, and read-only. One such as `author` has
-    numbers of the names in `authors`. The values are those of `Document`.
+    All columns are read-only views, valid until the next change. A column such as `author` has numbers of
+    the names in `authors`. The values have the meaning that `Document` states.
 
     Attributes:
-        arrangement: Grows when rows are added, removed or renumbered, or change their expiry or supersession.
-            While it stays, visibility and neighbours stay as well.
+        arrangement: A number that grows when rows are added, removed or renumbered, or change their expiry or
+            supersession. While it stays the same, visibility and neighbours do, too.
         arrays: The columns by name, with room for more rows.
         size: The number of rows, dead ones included.
         names: The names for the numbers in the columns of `NAMED`.
@@ -124,7 +124,7 @@ class Rows:
     numbers = _Column[np.uint64]("number")
     """The numbers of the memories, the same for all versions."""
     supersedes = _Column[np.uint64]("supersedes")
-    """The numbers of the memories that each supersedes, 0 for none."""
+    """For each memory, the number of the memory that it supersedes; 0 if there is none."""
     partition = _Column[np.int32]("partition")
     partitions = _Names[Any]("partition")
     namespace = _Column[np.int32]("namespace")
@@ -134,7 +134,7 @@ class Rows:
     kind = _Column[np.int32]("kind")
     kinds = _Names[str]("kind")
     conversation = _Column[np.int32]("conversation")
-    """-1 for none."""
+    """-1 outside of conversations."""
     conversations = _Names[str]("conversation")
     position = _Column[np.int64]("position")
     """The place in the conversation; `NO_POSITION` for none."""
@@ -146,7 +146,7 @@ class Rows:
     """`NEVER` for never."""
     importance = _Column[np.float32]("importance")
     rating = _Column[np.float32]("rating")
-    """-1 to 1, 0 for none."""
+    """-1 to 1; 0 without ratings."""
     uses = _Column[np.uint32]("uses")
     flags = _Column[np.uint8]("flags")
 
@@ -155,7 +155,7 @@ class Rows:
         self.names: dict[str, NameTable[Any]] = {name: NameTable() for name in NAMED}
         self.arrays = {name: np.empty(_LEAST, dtype) for name, dtype in TYPES.items()}
         self.size = 0
-        self._row_of: dict[int, int] | None = None  # only when ids do not ascend
+        self._row_of: dict[int, int] | None = None  # needed only when ids do not ascend
 
     # -- writing -----------------------------------------------------------
 
@@ -192,7 +192,7 @@ class Rows:
         return row
 
     def extend(self, size: int, columns: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Add rows with all their columns; their postings follow."""
+        """Add rows with all their columns, without their postings."""
         if self._row_of is None:
             ids = columns["id"]
             before = self.ids[-1:]
@@ -248,7 +248,7 @@ class Rows:
         return row if self.arrays["alive"][row] else None
 
     def rows_of(self, ids: npt.NDArray[np.uint64], *, dead: bool = False) -> npt.NDArray[np.intp]:
-        """Return the rows of living memories, or of dead ones too, -1 for others."""
+        """Return the rows of living memories, with ``dead`` also of dead ones; -1 for others."""
         if self._row_of is not None:
             found = np.array([self._row_of.get(int(number), -1) for number in ids], np.intp)
         elif not self.size:

@@ -28,7 +28,7 @@ class ReadRun(NamedTuple):
 
 
 def read(run: Run, kept: Sequence[bool]) -> Slices[ReadRun]:
-    """Check a run, keep and renumber its wanted rows; a `ValueError` if it is another."""
+    """Check a run, then keep and renumber wanted rows; a `ValueError` if it is invalid."""
     mask = np.array(kept, np.bool_)
     flags = np.frombuffer(run.flags, np.uint8)
     if len(flags) != len(mask) or not run.fields.keys() <= set(FIELDS):
@@ -86,7 +86,7 @@ def _select(
 def blocks(
     ids: Sequence[int], like: Document, run: ReadRun, *, packed: bool
 ) -> list[tuple[records.BlockRecord, dict[str, bytes]]]:
-    """Return the records of columns of rows that differ from ``like`` in ids and terms."""
+    """Return the column records of rows that differ from ``like`` in ids and terms."""
     size = len(ids)
     columns = {name: np.zeros(size, kind) for name, kind in TYPES.items()}
     columns["id"][:] = ids

@@ -17,7 +17,7 @@ from greenroom.runtime import Slices
 BETWEEN: Final = "\n"
 """The separator of terms, which hardly any term contains."""
 _BLOCK = 64
-"""The first of so many terms is also stored as a string; the others are found by one search in the text."""
+"""Of this many terms, the first is also stored as a string; one search in the text finds the others."""
 _SLOT_BYTES = 8
 
 
@@ -59,7 +59,7 @@ class JoinedTerms(Sequence[str]):
         return iter(self.text.split(BETWEEN))
 
     def place(self, term: str) -> int | None:
-        """Return the place of a term without a separator in it; None for none."""
+        """Return the place of a term that has no separator in it; None if absent."""
         block = bisect_right(self._firsts, term) - 1
         if block < 0:
             return None
@@ -78,7 +78,7 @@ class JoinedTerms(Sequence[str]):
 
 
 def place_of(terms: Sequence[str], term: str) -> int | None:
-    """Return the place of a term among sorted terms; None for none."""
+    """Return the place of a term among sorted terms; None if absent."""
     if isinstance(terms, JoinedTerms) and BETWEEN not in term:
         return terms.place(term)
     place = bisect_left(terms, term)
@@ -107,7 +107,7 @@ def unpack(packed: npt.NDArray[np.uint64]) -> Postings:
 
 
 class Chunk(NamedTuple):
-    """Consecutive terms of one field, at least one, and where the postings of each end."""
+    """Consecutive terms of one field, at least one, and where each term's postings end."""
 
     terms: Sequence[str]
     ends: npt.NDArray[np.uint32]
@@ -167,7 +167,7 @@ class Segment:
         self.weight = size + sum(len(chunk.rows) for chunk in every)
 
     def find(self, field: Field, term: str) -> Postings | None:
-        """Return the rows of ``term``, counted from this segment's first, and its frequencies."""
+        """Return the rows of ``term``, counted from this segment's first row, and its frequencies."""
         place = bisect_right(self._firsts[field], term)
         return self.chunks[field][place - 1].find(term) if place else None
 

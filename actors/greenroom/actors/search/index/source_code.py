@@ -1,7 +1,7 @@
 """Passages of source code as documents of the index; without numpy.
 
-``text`` is the passage. ``tags`` are the symbols that it defines, each with its scope, and its own scope.
-``author`` is the path of its file, ``key`` the file's stem, and ``kind`` the file's role.
+``text`` is the passage. ``tags`` are the symbols that it defines, each with a scope, and the passage's scope.
+``author`` is the path of the file, ``key`` the file's stem, and ``kind`` the file's role.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ _B: Final = 0.6
 
 
 class Chunks(View):
-    """The living chunks, with what every query needs."""
+    """The living chunks, and statistics that every query needs."""
 
     def __init__(self, corpus: Corpus) -> None:
         super().__init__(corpus, corpus.alive.copy())
@@ -61,7 +61,7 @@ class Chunks(View):
 
     @cached_property
     def file_lengths(self) -> Floats:
-        """Terms of each document's chunks."""
+        """The number of terms in each document's chunks."""
         of_files = self.corpus.author[self.visible]
         return np.bincount(of_files, self.field("text")[self.visible], len(self.corpus.authors)).astype(
             np.float32
@@ -79,7 +79,7 @@ class Group(NamedTuple):
 
 
 def group_of(view: Chunks, term: str, meant: Sequence[Correction] = (), counts: float = 1.0) -> Group:
-    """Look a term of the query, or its corrections ``meant``, up in every field."""
+    """Look up a term of the query, or its corrections ``meant``, in every field."""
     meant = meant or [Correction(term, 1.0, 0)]
     found = {field: _postings(view, field, meant) for field in FACTORS}
     count = max(len(found["text"][0]), len(found["key"][0])) or len(found["author"][0])
@@ -125,7 +125,7 @@ def saturate(times: Floats, norms: Floats, k: float) -> Floats:
 
 
 def best_places(strength: Floats, limit: int) -> npt.NDArray[Any]:
-    """Return the places of the ``limit`` strongest, strongest first; of equals the oldest row first."""
+    """Return the places of the ``limit`` strongest, in order; among equals, the oldest row first."""
     if len(strength) > limit:
         bound = np.partition(strength, len(strength) - limit)[len(strength) - limit]
         places = np.flatnonzero(strength >= bound)

@@ -1,15 +1,15 @@
 """The order of files of source code for a query: signals and scores.
 
     strength = sum of weight * signal
-    share    = strength / (what the query's words are worth together + EVEN)
+    share    = strength / (the worth of all words of the query + EVEN)
     score, match = 1 / (1 + exp(-(share - middle) / width)), each with its own middle and width
 
-A result is a file, with its passages that say most. Nothing depends on what else is found, so scores of
-different queries can be compared.
+A result is a file with its best passages. No score depends on the other results, so scores of different
+queries can be compared.
 
 The weights were fitted to 525 questions about 13 public repositories and rounded; on each repository they do
-as well as weights fitted to the other twelve (`bench.tune_code`). Vectors are not used: those of
-`embedding.static` bring the right file to the first place for one question in a hundred, all of one kind.
+as well as weights fitted to the other twelve (`bench.tune_code`). Vectors are not used: `embedding.static`
+moves the right file to the first place for only one question in a hundred, and these are all of one kind.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ PASSAGES: Final = 3
 EVEN: Final = 8.0
 """Added to the worth of a query's words, so that a single common word does not give certainty."""
 _MATCH: Final = 0.11, 0.08
-"""The share with a match of 0.5, and the width that raises it to 0.73.
+"""At this share the match is 0.5; one width above, it is 0.73.
 
-Then 95 of 100 right files with half of the query's words have more than 0.7 (`bench.scores`).
+Then 95 of 100 right files with half of the query's words have a match above 0.7 (`bench.scores`).
 """
 _RELEVANCE: Final = 0.65, 0.124
-"""The same for the score: the share of right files among the ten best. Half of the questions were about
-another repository. Fitted by `bench.scores`."""
+"""The same for the score: the share of right files among the ten best. `bench.scores` fitted both numbers;
+half of its questions were about another repository."""
 
 
 class RankedFile(NamedTuple):
@@ -63,10 +63,10 @@ class RankedFiles(NamedTuple):
     """The best files, best first.
 
     Attributes:
-        total: How many files have a word of the query and the least score.
-        corrected: What was looked for in place of words that no file has.
-        unknown: Words that no file has, without a similar one.
-        about: The file that the caller named, its row a file's number; None for none.
+        total: How many files have a word of the query and at least the requested score.
+        corrected: For each word that no file has, the terms that were looked up instead.
+        unknown: Words that no file has and that resemble no known word.
+        about: The file that the caller named, with the file's number as its row; None if none was named.
     """
 
     files: Sequence[RankedFile]
@@ -134,7 +134,7 @@ def _parts(values: Mapping[str, Floats], number: int) -> dict[str, float]:
 
 
 def _best_passages(view: SourceView, strength: Floats, number: int) -> list[int]:
-    """Return the best passages of a file, at least half as strong as the first."""
+    """Return a file's best passages, each at least half as strong as the first."""
     rows = np.flatnonzero((view.corpus.author == number) & view.visible)
     best = rows[best_places(strength[rows], PASSAGES)]
     return [row for row in best.tolist() if strength[row] * 2 >= strength[best[0]]]

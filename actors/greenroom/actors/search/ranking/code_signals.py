@@ -1,7 +1,7 @@
 """Signals that rank files of source code for a query: their passages, paths and roles.
 
 A passage is found by its text and by the symbols that it defines. A file is found by its best passage, by all
-of them, by its path, and by its role. Nothing depends on what else is found.
+its passages, by its path, and by its role. No signal depends on the other results.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ make makes use uses used using allow allows ensure avoid refactor rename move ch
 issue bug feat chore work works working internally
 """
 _CHORES: Final = frozenset(_COMMON.split())
-"""Words about the task rather than the source: they weigh `_CHORE`."""
+"""Words about the task rather than the source; each has the weight `_CHORE`."""
 _TESTS: Final = re.compile(
     r"\b(?:tests?|tested|testing|specs?|mocks?|fixtures?|assertions?|coverage)\b", re.IGNORECASE
 )
@@ -48,7 +48,7 @@ class CodeQuery:
     """A parsed query.
 
     Attributes:
-        names: Possible names of symbols, see `symbol_name`, each with the share of the words that form it.
+        names: Possible names of symbols (see `symbol_name`), each with the share of the query that forms it.
         compounds: The terms of names that several words form.
     """
 
@@ -94,7 +94,7 @@ _EPSILON: Final = 1e-6
 
 
 class SourceView(Chunks):
-    """The passages, with what every query needs to know about their files."""
+    """The passages, and facts about their files that every query needs."""
 
     def of_files(self, values: Floats) -> Floats:
         """Return the value of each file, from values that all passages of a file share."""
@@ -132,7 +132,7 @@ class SourceView(Chunks):
 def read_terms(
     view: SourceView, query: CodeQuery
 ) -> Slices[tuple[list[Group], dict[str, tuple[str, ...]], list[str]]]:
-    """Return the query's terms, what replaces unknown words, and words that stay unknown."""
+    """Return the query's terms, the replacements of unknown words, and words that stay unknown."""
     known: dict[str, Group] = {}
     for term, counts in query.terms.items():
         group = group_of(view, term, counts=counts)
@@ -210,7 +210,7 @@ def _by_term(view: SourceView, groups: Sequence[Group]) -> Slices[tuple[Floats, 
         if "text" in group.found:
             add_files(view, whole, group)
         yield
-    # Each word of a name that the query lacks counts as a word of middling rarity.
+    # A word that a file's name has and the query lacks counts as a word of middling rarity.
     middling = sum(group.weight for group in groups) / max(1, len(groups))
     more = np.float32(middling) * np.maximum(view.stems - named, 0)
     return path, stem / np.maximum(stem + more, np.float32(_EPSILON)), whole

@@ -1,7 +1,7 @@
 """Days, months and years in a query, and a memory's distance from them.
 
-This module reads dates: "in March", "on 7 May 2023", "2023-05-07", "in 2022". Words with a different meaning
-each day, such as "last week", arrive as instants from `greenroom.actors.content.times`.
+This module reads dates: "in March", "on 7 May 2023", "2023-05-07", "in 2022". Words such as "last week" mean
+another time each day; `greenroom.actors.content.times` turns them into instants.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _FORMS = (
     re.compile(rf"\b{_MONTH}(?:,?\s+{_YEAR})?", re.IGNORECASE),
     re.compile(rf"\b{_YEAR}(?!-[0-9])"),
 )
-_OTHER_WORDS = {"may", "march", "mar", "dec"}  # in small letters they are mostly not months
+_OTHER_WORDS = {"may", "march", "mar", "dec"}  # in small letters they rarely mean months
 _BEFORE_DATES = re.compile(
     r"\b(?:on|in|of|the|by|at|for|from|since|until|till|before|after|around|about|between|and|through|dated"
     r"|last|this|next|early|mid|late)\W+$",
     re.IGNORECASE,
 )
 _END = re.compile(r"\W*$")
-_AFTER = 14.0  # days after an event at which a memory of it is 1/e as likely
-_BEFORE = 7.0  # the same before an event that was planned
-_FAR = 2.0  # a memory that is this many times `TimeSpan.fading` away is unrelated to that time
+_AFTER = 14.0  # this many days after an event, a memory of it is only 1/e as likely
+_BEFORE = 7.0  # the same for the days before an event that was planned
+_FAR = 2.0  # from this many times `TimeSpan.fading` away on, a memory is unrelated to a time
 
 
 class Date(NamedTuple):
@@ -118,7 +118,7 @@ class Calendar:
 
 
 def closeness(made: npt.NDArray[np.int64], times: tuple[TimeSpan, ...]) -> Floats:
-    """Return 1 for instants within one of ``times``, and less the farther outside."""
+    """Return 1 for instants within one of ``times``; outside, less with growing distance."""
     best = np.zeros(len(made), np.float32)
     for each in times:
         outside = np.zeros(len(made), np.float64)

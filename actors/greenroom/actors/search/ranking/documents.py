@@ -1,17 +1,17 @@
 """The order of chunks of documents for a query: signals and scores.
 
     strength = sum of weight * signal
-    share    = strength / (what the query's words are worth together + EVEN)
+    share    = strength / (the worth of all words of the query + EVEN)
     score    = 1 / (1 + exp(-(share - middle) / width))
 
-Nothing here depends on what else is found, so scores of different queries can be compared. The weights are
+No score depends on the other results, so scores of different queries can be compared. The weights are
 round numbers, chosen before anything was measured. A test took 120 headings from the documentation of four
-public repositories as queries for their sections. Weights fitted to three of them did worse on the fourth, by
-1 to 3 points of MRR, so the round numbers stayed.
+public repositories as queries for their sections. Weights fitted to three of the repositories did worse on
+the fourth, by 1 to 3 points of MRR, so the round numbers stayed.
 
-A score is measured: the share of the ten best answers with this score that were of the right file, for these
-headings and as many that nothing answers. `bench.relevance` fits the middles and widths. So scores can also
-be compared with and without vectors, and between models.
+A score is measured. It is the share of results with this score, among the ten best, that were of the right
+file; half of the queries were these headings, the others had no answer. `bench.relevance` fits the middles
+and widths. So scores can also be compared with and without vectors, and between models.
 
 A chunk is found by its text, the headings above it, the path of its file, and the rest of its file.
 """
@@ -51,7 +51,7 @@ _SCALES: Final[Mapping[str, tuple[float, float]]] = {
     "both, sentences": (1.88, 0.477),
     "meaning, sentences": (0.74, 0.162),
 }
-"""By what was compared: the share with a score of 0.5, and the width that raises it to 0.73."""
+"""For each kind of comparison: the share with a score of 0.5, and the width; one width above, it is 0.73."""
 _MATCHES: Final[Mapping[str, float]] = {
     "words": 0.34,
     "both, static": 0.42,
@@ -59,9 +59,9 @@ _MATCHES: Final[Mapping[str, float]] = {
     "both, sentences": 0.30,
     "meaning, sentences": 0.20,
 }
-"""By what was compared: the share with a match of 0.5.
+"""For each kind of comparison: the share with a match of 0.5.
 
-Then 95 of 100 chunks of the right file with half of the query's words have more than 0.7 (`bench.scores`).
+Then 95 of 100 right chunks with half of the query's words have a match above 0.7 (`bench.scores`).
 """
 _FLOORS: Final[Mapping[str, float]] = {
     "words": 0.06,
@@ -70,7 +70,7 @@ _FLOORS: Final[Mapping[str, float]] = {
     "both, sentences": 0.04,
     "meaning, sentences": 0.04,
 }
-"""By what was compared: if the best score is below, nothing is an answer.
+"""For each kind of comparison: if the best score is lower than this, nothing is an answer.
 
 More than 98 of 100 questions that have an answer score higher (`bench.scores`).
 """
@@ -85,16 +85,16 @@ class RankedChunks(NamedTuple):
     """The best rows, best first.
 
     Attributes:
-        shares: The strength of each, divided by what the query is worth.
-        scores: The measured relevance of each, 0 to 1.
-        matches: How well each matches, 0 to 1.
-        total: How many rows have a word of the query or a score of 0.5, and the least that was requested; at
-            least the number of returned rows.
-        corrected: What was looked for in place of terms that no chunk has.
-        unknown: Terms that no chunk has, without a similar one.
-        is_nothing: Whether all rows are too weak for an answer.
-        parts: What each signal added to the strength of each row, on request.
-        about: The row that the caller named; None for none.
+        shares: The strength of each row, divided by the worth of the query.
+        scores: The measured relevance of each row, 0 to 1.
+        matches: How well each row matches, 0 to 1.
+        total: How many rows have the requested least score, and a word of the query or a score of 0.5. It is
+            at least the number of returned rows.
+        corrected: For each term that no chunk has, the terms that were looked up instead.
+        unknown: Terms that no chunk has and that resemble no known term.
+        is_nothing: Whether all rows are too weak to be an answer.
+        parts: What each signal added to the strength of each row; empty unless requested.
+        about: The row that the caller named; None if none was named.
         weights: The weight of each term of the query, by its rarity.
     """
 
@@ -138,8 +138,8 @@ def rank_chunks(
 ) -> Slices[RankedChunks]:
     """Return the ``limit`` best chunks.
 
-    ``only`` compares by ``words`` or by ``meaning`` alone. The strongest row of ``about`` is reported even if
-    it is not among the best.
+    With ``only``, rows are compared by ``words`` or by ``meaning`` alone. The strongest row of ``about`` is
+    reported even if it is not among the best.
     """
     groups, corrected, unknown = yield from _read(view, query)
     towards = None if only == "words" else _query_vector(view, query, groups)
@@ -160,13 +160,13 @@ def rank_chunks(
     middle, width = _SCALES[compared]
     match_middle = _MATCHES[compared]
     related = coverage > 0
-    found = view.visible if cosine is not None else related  # postings have visible rows alone
+    found = view.visible if cosine is not None else related  # postings have only visible rows
     for at, wanted in ((middle, least.relevance), (match_middle, least.score)):
         if wanted > 0:
             found = found & (strength >= worth * (at + width * _logit(wanted)))
     rows = np.flatnonzero(found)
     best = rows[best_places(strength[rows], limit)]
-    # Every row has some cosine with the query, which says nothing about how many there are.
+    # With vectors every row has some cosine with the query, so only likely rows are counted.
     likely = found & (related | (strength >= worth * middle))
     total = max(len(best), int(np.count_nonzero(likely)))
     shares = strength[best] / np.float32(worth)
@@ -195,14 +195,14 @@ def rank_chunks(
 
 
 def _compared(query: RankQuery, only: str | None) -> str:
-    """Return by what a query with vectors is compared, as a key of `_SCALES`."""
+    """Return the key of `_SCALES` for the comparison that a query gets."""
     assert query.vectors is not None, "meaning was compared"
     vectors = "static" if query.vectors.sentence is None else "sentences"
     return f"{only or 'both'}, {vectors}"
 
 
 def _logit(score: float) -> float:
-    """Return how many widths from the middle a score is."""
+    """Return the distance of a score from the middle, in widths."""
     return math.log(score / (1 - score)) if score < 1 else math.inf
 
 
@@ -215,7 +215,7 @@ def _add(
 
 
 def _add_words(view: Chunks, groups: Sequence[Group], strengths: SignalSum, coverage: Floats) -> Slices[None]:
-    """Add the signals of words, and to ``coverage`` each row's share of the query."""
+    """Add signals of words to ``strengths``, and rows' shares of the query to ``coverage``."""
     if not groups:
         return
     files = np.zeros(len(view.file_lengths), np.float32)
@@ -232,7 +232,7 @@ def _add_words(view: Chunks, groups: Sequence[Group], strengths: SignalSum, cove
             yield
         _cover(coverage, group, np.float32(group.weight / everything))
     _add(strengths, {"file": files[view.corpus.author], "coverage": coverage})
-    # Each word of a heading that the query lacks counts as a word of middling rarity.
+    # A word that a heading has and the query lacks counts as a word of middling rarity.
     headed = np.flatnonzero(titled)
     more = np.maximum(view.field("tags")[headed] - np.float32(len(groups)), 0)
     more *= np.float32(everything / len(groups))
@@ -240,7 +240,7 @@ def _add_words(view: Chunks, groups: Sequence[Group], strengths: SignalSum, cove
 
 
 def _cover(coverage: Floats, group: Group, share: np.float32) -> None:
-    """Add a term's share, once, to rows with it in text or headings."""
+    """Add a term's share, once, to rows that have the term in text or headings."""
     own, above = (group.found.get(field, _NOWHERE)[0] for field in ("text", "key"))
     headed = coverage[above] + share
     coverage[own] += share
@@ -250,10 +250,10 @@ def _cover(coverage: Floats, group: Group, share: np.float32) -> None:
 def _read(
     view: Chunks, query: RankQuery
 ) -> Slices[tuple[list[Group], dict[str, tuple[str, ...]], list[str]]]:
-    """Return the query's terms, what replaces the unknown ones, and terms that stay unknown.
+    """Return the query's terms, the replacements of unknown ones, and terms that stay unknown.
 
-    An identifier of which only parts are found still counts in the query's worth. Otherwise a corpus without
-    it would answer its parts with more certainty than a corpus that has it.
+    If only parts of an identifier are found, it still counts in the query's worth. Otherwise a corpus without
+    the identifier would answer with more certainty than a corpus that has it.
     """
     groups: list[Group] = []
     corrected: dict[str, tuple[str, ...]] = {}
@@ -277,7 +277,7 @@ def _read(
 
 
 def _query_vector(view: Chunks, query: RankQuery, groups: Sequence[Group]) -> Floats | None:
-    """Return the query's vector; None if it has none."""
+    """Return the query's vector; None without vectors."""
     vectors = query.vectors
     if vectors is None:
         return None

@@ -1,11 +1,11 @@
 """The state that a query is about: the present one, or a former one.
 
-It is read from words that hardly mean anything else. More ambiguous words count only in a question: "drop the
-note on the old key" is not about a former state. "Before" counts if the question is about the past, and not
-about a task ("what must be checked before a release") or in a time ("the day before yesterday").
+Words that hardly mean anything else show the state. More ambiguous words count only in a question: "drop the
+note on the old key" is not about a former state. "Before" counts if the question is about the past. It does
+not count in a task ("what must be checked before a release") or a time ("the day before yesterday").
 
 Some words are part of a name: "the current directory", "the latest commit", "now()". There they do not count.
-The list of such names is short and cannot be complete; a misread query moves little, see `supersession`.
+The list of such names is short and cannot be complete. A misread query changes little, see `supersession`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _NAMED: Final = _any(
     r"previous[\s-]+(?:command|director(?:y|ies)|folder|line|page|word|match|commit|job)s?",
     r"original[\s-]+(?:file|cop(?:y|ies)|order|timestamp|permission)s?",
 )
-"""Words of states that are part of a name."""
+"""Names that contain a word for a state."""
 _TO_BE_DONE: Final = _any(
     "is|are|do|does|must|should|shall|can|may|need|needs|have to|has to|will|would|how to|remember"
 )
@@ -66,7 +66,7 @@ _QUESTION: Final = re.compile(
 
 
 def detect_state(text: str) -> State | None:
-    """Return the state that a query is about; None if it does not say.
+    """Return the state that a query is about; None if the query names none.
 
     "Where are the old machines now" is about the present, "what was there before the new ones" about the
     past, and "sort the files of the current directory" about neither.

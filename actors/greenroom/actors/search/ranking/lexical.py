@@ -1,4 +1,4 @@
-"""Lexical scores: BM25 of a memory, of it with its neighbours, and of its conversation.
+"""Lexical scores: BM25 of a memory, a memory with its neighbours, and a conversation.
 
 For each term, over the visible memories only:
 
@@ -7,9 +7,9 @@ For each term, over the visible memories only:
 
 With fewer than `FEW` texts, n is `FEW`, as if the others were empty.
 
-- *own*: the memory's text; also the share of the query that it has.
-- *nearby*: a text to which the neighbours in the conversation add their words, less the farther they are. So
-  a topic that takes several turns is found as one.
+- *own*: the memory's text; also the share of the query that the text has.
+- *nearby*: the memory's text and its neighbours' words in the conversation; farther neighbours add less.
+  So a topic of several turns is found as one.
 - *conversation*: the conversation as one text. Its idf counts conversations.
 """
 
@@ -26,19 +26,19 @@ from greenroom.actors.search.ranking.view import AFTER, BEFORE, Floats, Rows, Vi
 from greenroom.runtime import Slices
 
 FEW = 50
-"""The least number of texts assumed for rarity: a word that a dozen texts share is not yet common."""
+"""At least this many texts are assumed for rarity: a word that a dozen texts share is not yet common."""
 K, B = 0.8, 0.4
 """For short texts: a repeated word adds little, and length matters little."""
 K_CONVERSATION = 1.2
-_SPARSE = 100  # rows scanned in the time of sorting one row and its neighbours
+_SPARSE = 100  # scanning this many rows takes as long as sorting one row and its neighbours
 _SMALL = 8_192
-"""Up to this many rows each term looks at all; above, at those that have it and those around them."""
-_TOGETHER = 4_096  # rows of several terms that are added at once (0.1 ms)
+"""Up to this many rows, each term looks at all rows; with more, at rows with the term and rows around it."""
+_TOGETHER = 4_096  # at most this many rows of several terms are added at once (0.1 ms)
 _ABREAST = 16_384  # the same if each term takes all rows (0.2 ms)
 
 
 class TermVariants(NamedTuple):
-    """A term of the query, what counts as it, and the visible rows with that."""
+    """A term of the query, the terms that count as it, and their visible rows."""
 
     term: str
     meant: tuple[str, ...]
@@ -129,7 +129,7 @@ def neighbourhood_score(view: View, groups: Sequence[TermVariants], words: Float
 
 
 def conversation_score(view: View, groups: Sequence[TermVariants]) -> Slices[Floats]:
-    """Return the score of the conversations; a memory outside of any counts as one."""
+    """Return the scores of conversations; a memory outside of conversations counts as one."""
     alone = np.zeros(len(view.visible), np.float32)
     mean = max(1.0, view.total / max(1, view.contexts))
     contexts = view.contexts + pseudo_documents(view)

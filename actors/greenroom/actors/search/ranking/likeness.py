@@ -1,7 +1,7 @@
 """Similar files of source code: by their most characteristic terms, and by their names.
 
-The terms are looked up like those of a query, so a file costs no more than a long question. The cosine over
-all terms finds hardly more, at the cost of looking up each term of the file (docs/code-ranking.md).
+The terms are looked up like the terms of a query, so a file costs no more than a long question. The cosine
+over all terms finds hardly more, but looks up each term of the file (docs/code-ranking.md).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TELLING: Final = 25
 SHARED: Final = 8
 """The most shared terms that are returned."""
 _STRETCH: Final = 20_000
-"""Characters that are read without a pause."""
+"""This many characters are read without a pause."""
 _EPSILON: Final = 1e-9
 _TEST_WORDS: Final = frozenset({"test", "tests", "spec"})
 
@@ -81,7 +81,7 @@ def find_like_files(
     limit: int,
     below: Mask | None = None,
 ) -> Slices[list[LikeFile]]:
-    """Return the files most like one, of those ``below`` alone, by their terms and names."""
+    """Return the files most like ``path``, by terms and names, among ``below`` alone."""
     authors = view.corpus.authors
     total = np.zeros(len(authors), np.float32)
     by_term: dict[str, Floats] = {}
@@ -126,7 +126,7 @@ def _characteristic_terms(view: SourceView, terms: Mapping[str, TermCount]) -> S
 
 
 def _name_likeness(view: SourceView, path: str) -> Floats:
-    """Return the share of words, by rarity, that each file's name shares."""
+    """Return the share of the name's words, weighted by rarity, that each file's name has."""
     shared, count = (np.zeros(len(view.corpus.authors), np.float32) for _ in range(2))
     own = 0.0
     for term in _words(stem_of(path)):
@@ -137,7 +137,7 @@ def _name_likeness(view: SourceView, path: str) -> Floats:
             own += weight
             shared[files] += np.float32(weight)
             count[files] += 1
-    known = view.stems - (view.stems > 1) - view.role("test")  # without the name as a whole and "test"
+    known = view.stems - (view.stems > 1) - view.role("test")  # the whole name and "test" do not count
     others = np.float32(own / max(1.0, float(count.max(initial=0)))) * np.maximum(known - count, 0)
     named: Floats = shared / np.maximum(np.float32(own) + others, np.float32(_EPSILON))
     return named

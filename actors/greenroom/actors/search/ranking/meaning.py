@@ -1,8 +1,8 @@
 """Semantic scores: cosine similarity of the memories' vectors with the query's.
 
 Words of the query count by their rarity among the visible memories; otherwise names and everyday words
-dominate a small model. A memory without a vector gets the average cosine, so it is neither raised nor
-lowered.
+dominate a small model. A memory without a vector gets the average cosine, so it moves neither up nor
+down.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from greenroom.runtime import Slices
 BLOCK = 4_096
 """Vectors compared without a pause (1 ms with 256 dimensions)."""
 UNKNOWN = 0.35
-"""The similarity by tokens of a row without token vectors: that of an average row."""
-_SINGLE = 200_000  # products of two numbers
+"""The token similarity that a row without token vectors gets: an average row has it."""
+_SINGLE = 200_000  # products of two numbers in one step
 _FETCHED = 32  # rows whose tokens are compared without a pause (1 ms)
 _STOP_WORD = 0.05  # a rare word weighs about 6
 _NAME = 0.3
@@ -36,8 +36,8 @@ def word_weights(
 ) -> Floats:
     """Return the weight of each word of a query.
 
-    ``names`` have a signal of their own. ``counts`` says in how many rows each known term occurs, 0 for a
-    mistyped one. Words ``in_context`` have vectors that depend on the sentence, and even a stop word has a
+    ``names`` have a signal of their own. ``counts`` has the number of rows in which each known term occurs, 0
+    for a mistyped one. The vectors of words ``in_context`` depend on the sentence, so even a stop word has a
     meaning.
     """
     return np.array(
@@ -57,7 +57,7 @@ def _weight(
 
 
 def query_vector(vectors: QueryVectors, weights: Floats) -> Floats | None:
-    """Return the unit vector of a query, or of its weighed words; None for none.
+    """Return the unit vector of a query or its weighted words; None without a vector.
 
     The length of a word's vector already shows how much the word means, so only the root of its weight
     counts.
@@ -96,7 +96,7 @@ def cosines(view: View, space: str, query: Floats) -> Slices[Floats | None]:
 
 
 def best_of_conversation(view: View, cosine: Floats) -> Floats:
-    """Return the highest cosine in each row's conversation; outside of any, its own."""
+    """Return the highest cosine in each row's conversation, or the row's own without one."""
     if not view.conversations:
         return cosine
     number = view.corpus.conversation
@@ -107,7 +107,7 @@ def best_of_conversation(view: View, cosine: Floats) -> Floats:
 
 
 def max_similarities(view: View, vectors: QueryVectors, rows: npt.NDArray[Any]) -> Slices[Floats]:
-    """Return the best cosine of each word with a token, for each row."""
+    """Return, for each row, the best cosine of each query word with a token."""
     query = np.frombuffer(vectors.rows, np.float32).reshape(len(vectors.words), -1)
     query = query / (np.linalg.norm(query, axis=1, keepdims=True) + _EPSILON)
     best = np.full((len(rows), len(query)), UNKNOWN, np.float32)

@@ -1,13 +1,13 @@
 """The order of matches for a query such as "where do we not use Redis".
 
-Such a query wants the notes that deny something. Words and vectors rate "we use Redis for sessions" as high,
-or higher: indexes leave "not" out, and vectors hardly notice it. So, among the best matches, a note with a
-negated sentence that has the query's words moves right before the notes that have the same words without a
-negation. It must share most of their words of the query, by rarity, and may not be far weaker than they are.
-Nothing else moves, and nothing at all for a query without a negation.
+Such a query wants the notes that deny something. Words and vectors rate "we use Redis for sessions" equally
+high or higher: indexes leave "not" out, and vectors hardly notice it. So, among the best matches, a note
+moves if a negated sentence in it has the query's words. It moves right before the notes that have the same
+words in a plain sentence. It must have most of their words of the query, by rarity, and may not be far
+weaker. Nothing else moves, and nothing at all for a query without a negation.
 
-Sentences are not understood, so the negation in one may concern something else. The negations are words of
-several languages that hardly mean anything else.
+This module does not understand sentences, so a negation may concern something else. The negations are words
+of several languages that hardly mean anything else.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ Floats = npt.NDArray[np.floating]
 Places = npt.NDArray[np.intp]
 
 COMPARED: Final = 10
-"""Best matches whose texts are read. No other note joins them, so a misread query loses nothing."""
+"""This many best matches are read. No other note joins them, so a misread query loses nothing."""
 LONGEST: Final = 2_000
-"""Characters that are read of each text."""
+"""At most this many characters of each text are read."""
 _FARTHEST: Final = 5.0
-"""The most log-odds by which a note may be weaker than the one it moves before."""
+"""A note may be weaker than the note it moves before by at most this, in log-odds."""
 _SAME: Final = 0.7
-"""The share of a note's words of the query, by rarity, that another must have to be about the same matter."""
+"""A note is about the same matter if it has this share, by rarity, of another's words of the query."""
 _LEAST: Final = 0.5
-"""The share of the best note's words of the query that a note must have to be an opposite."""
+"""A note falls behind a denial only if its words of the query weigh this share of the best note's words."""
 _LIGHT: Final = frozenset({"use", "need", "have", "get", "go", "make", "run", "work", "allow"})
 _LIGHT_WEIGHT: Final = 0.3
 """Words that say little about a matter, and their weight relative to others."""
@@ -63,8 +63,8 @@ _NEGATION: Final = re.compile(rf"(?<![\w-])(?:{'|'.join(_WORDS.split())})(?![\w-
 
 
 def _prefilter(words: Sequence[str]) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Return the whole words and the beginnings of words one of which each negation has."""
-    exact, beginnings = {"t"}, []  # "don't" and all of its kind end with it
+    """Return whole words and beginnings of words; each negation has one of them."""
+    exact, beginnings = {"t"}, []  # "don't" and similar words end with it
     for pattern in words:
         text = re.sub(r"\\u(\w{4})", lambda code: chr(int(code[1], 16)), pattern)
         begin = re.findall(r"^[\w-]*", text)[0]
@@ -82,12 +82,12 @@ _NONE: Final = re.compile(
     r"|(?:do not|don['\u2019]t|never) (?:forget|mind|worry|hesitate)|nicht nur|pas seulement|no solo)\b",
     re.IGNORECASE,
 )
-"""Phrases with such a word that negate nothing."""
+"""Phrases that have a word of negation and negate nothing."""
 _SENTENCE: Final = re.compile(r"[.!?;]+\s+|\n+")
 
 
 class SentenceTerms(NamedTuple):
-    """The most terms of a query in one negated, and one other, sentence."""
+    """The query's terms in a note's best negated sentence, and in its best plain one."""
 
     negated: frozenset[str]
     plain: frozenset[str]
@@ -127,7 +127,7 @@ def _weight(terms: frozenset[str], weights: Mapping[str, float]) -> float:
 
 
 def find_order(odds: Floats, notes: Sequence[SentenceTerms], weights: Mapping[str, float]) -> Places:
-    """Return the order of matches, given best first, for a query with a negation."""
+    """Return the new order of matches, given best first, for a query with a negation."""
     most = max((_weight(terms, weights) for each in notes for terms in each), default=0.0)
     order: list[int] = []
     for place, each in enumerate(notes):
@@ -144,7 +144,7 @@ def find_order(odds: Floats, notes: Sequence[SentenceTerms], weights: Mapping[st
 def _is_opposite(
     denial: SentenceTerms, other: SentenceTerms, weights: Mapping[str, float], least: float
 ) -> bool:
-    """Return whether a note denies what another affirms and does not deny as well."""
+    """Return whether a note denies what the other note affirms and does not itself deny."""
     affirmed = _weight(other.plain, weights)
     shared = _weight(denial.negated & other.plain, weights)
     denied = _weight(other.negated & other.plain, weights)

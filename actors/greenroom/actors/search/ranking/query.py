@@ -17,7 +17,7 @@ from greenroom.actors.search.ranking.view import View
 from greenroom.runtime import Slices
 
 MOST_TERMS = 64
-"""The first so many different terms of a query are looked for."""
+"""Only this many different terms of a query are looked up, the first ones."""
 
 _WHEN = re.compile(
     r"\b(?:when|how (?:long|often|recently)|(?:what|which) (?:day|date|week|month|year|season|time))\b",
@@ -26,7 +26,7 @@ _WHEN = re.compile(
 
 
 class Term(NamedTuple):
-    """A term of a query, its word, and what can replace it, see `Token`."""
+    """A term of a query, its word, and its possible replacements (see `Token`)."""
 
     term: str
     instead: tuple[str, ...]
@@ -61,7 +61,7 @@ class RankQuery:
         times: tuple[TimeSpan, ...] = (),
         offset: int = 0,
     ) -> RankQuery:
-        """Read a query as typed, without the words of ``times``."""
+        """Parse a query as typed, without the words that describe ``times``."""
         terms: dict[str, Term] = {}
         for word in dict.fromkeys(word for _, _, word in spans(without_invisible(text))):
             for token in tokens(word):
@@ -84,7 +84,7 @@ def name_terms(name: str) -> list[str]:
 
 
 def match_names(view: View, terms: Iterable[str]) -> Slices[dict[int, list[str]]]:
-    """Return, by the author's number, the terms of each name that has one of ``terms``."""
+    """Map each author's number to the name's terms, if the name has one of ``terms``."""
     found: dict[int, list[str]] = {}
     for term in terms:
         rows, _ = view.postings("author", term)

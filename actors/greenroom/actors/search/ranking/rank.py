@@ -21,7 +21,7 @@ from greenroom.runtime import Slices
 Places = npt.NDArray[np.intp]
 
 FINALISTS = 100
-"""The least number of best rows to compare token by token."""
+"""At least this many of the best rows are compared token by token."""
 
 
 _MATCHING = ("words", "mention", "nearby", "conversation", "tags", "key", "author", "month", "day", "time")
@@ -32,14 +32,14 @@ class Ranked(NamedTuple):
     """The best rows, best first.
 
     Attributes:
-        log_odds: The logarithm of the odds of each against no answer; independent of the other rows.
-        strengths: The sum of the signals of each, each times its weight.
-        signals: The values of each signal for the rows, by its name.
+        log_odds: The logarithm of each row's odds against no answer; independent of the other rows.
+        strengths: For each row, the sum of its signals, each times its weight.
+        signals: For each signal, by name, its values for the rows.
         total: How many rows have anything in common with the query.
-        kinds: The place of each row's kind in `weights.KINDS`: the table of the weights.
-        corrected: What was looked for in place of terms that no visible memory holds.
-        unknown: Terms that no visible memory holds, without a similar one.
-        gains: By how much rows were raised or lowered afterwards, by the reason.
+        kinds: The place of each row's kind in `weights.KINDS`; it selects the table of weights.
+        corrected: For each term that no visible memory holds, the terms that were looked up instead.
+        unknown: Terms that no visible memory holds and that resemble no known term.
+        gains: For each reason, by how much it raised or lowered rows afterwards.
     """
 
     rows: Places
@@ -57,12 +57,12 @@ class Ranked(NamedTuple):
 
     @property
     def scores(self) -> Floats:
-        """The probability of each against no answer, 0 to 1."""
+        """The probability of each row against no answer, 0 to 1."""
         return (1 / (1 + np.exp(-self.log_odds))).astype(np.float32)
 
     @property
     def is_nothing(self) -> bool:
-        """Whether all rows are too weak for an answer."""
+        """Whether all rows are too weak to be an answer."""
         if not len(self.rows):
             return True
         scale = SCALES[KINDS[self.kinds[0]]][self.vectors]
@@ -96,7 +96,7 @@ class Ranked(NamedTuple):
         return gained | dict(weigh(self.signals, of_rows, places))
 
     def reorder(self, order: Places, reason: str) -> Ranked:
-        """Return another order; each place keeps its score, and `gains` tells the reason."""
+        """Return another order; each place keeps its score, and `gains` shows the reason."""
         gained = (self.strengths - self.strengths[order]).astype(np.float32)
         return self._replace(
             rows=self.rows[order],
@@ -107,7 +107,7 @@ class Ranked(NamedTuple):
 
 
 def rank(view: View, query: RankQuery, wanted: Mask, *, limit: int) -> Slices[Ranked]:
-    """Return the ``limit`` best of the rows that are visible and ``wanted``.
+    """Return the ``limit`` best rows among those that are visible and ``wanted``.
 
     All statistics are of the visible rows alone, so filters change no score.
     """
@@ -169,13 +169,13 @@ def _vectors(query: RankQuery, of_vectors: Values) -> VectorSet:
 
 
 def _names_time(values: Values, visible: Mask) -> bool:
-    """Return whether the query names a time from which a visible memory is."""
+    """Return whether the query names a time, and a visible memory is from that time."""
     found = (values[name] for name in ("month", "day", "time"))
     return any(bool((each[visible] > 0).any()) for each in found if not is_nothing(each))
 
 
 def _matches(values: Values) -> Mask:
-    """Return which rows have anything in common with the query: all, once meaning is compared."""
+    """Return which rows have anything in common with the query; with vectors, all rows have."""
     if "meaning" in values:
         return np.ones(len(values["meaning"]), np.bool_)
     matches = np.zeros(len(values["words"]), np.bool_)
@@ -212,7 +212,7 @@ def _add_up(values: Values, table: Mapping[str, float], rows: Places) -> Slices[
 
 
 def _best(strength: Floats, rows: Places, limit: int) -> Places:
-    """Return the places of the ``limit`` strongest, strongest first; of equals the newest row first."""
+    """Return the places of the ``limit`` strongest, in order; among equals, the newest row first."""
     if len(strength) > limit:
         bound = np.partition(strength, len(strength) - limit)[len(strength) - limit]
         places = np.flatnonzero(strength >= bound)

@@ -6,12 +6,12 @@ several. Relevance is fitted in the same way, with one more choice, that no memo
     odds      = exp(slope * strength - nothing)
     relevance = odds / (1 + sum of the best memories' odds)
 
-The odds are those of a memory against no answer, whatever else was found. They bring memories of several
+These are the odds of one memory against no answer, whatever else was found. They bring memories of several
 kinds and namespaces into one order. If many memories fit, each of them is less likely to be the right one.
 ``nothing`` grows with the number of memories: among many, one resembles the query by chance more often.
 
-`bench.relevance` fits the numbers for each kind of memory and set of vectors, to the first ten answers to
-questions with known answers, some of which have none.
+`bench.relevance` fits the numbers for each kind of memory and set of vectors. It uses the first ten results
+for questions with known answers, and for questions without an answer.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from greenroom.actors.search.ranking.weights import KINDS, Kind, VectorSet
 RIVALS: Final = 10
 """How many of the best memories share the relevance of a list."""
 A_FEW: Final = 100
-"""Up to this many memories `Scale.floor` holds, above it `Scale.floor_of_many`."""
+"""Up to this many memories `Scale.floor` applies; with more, `Scale.floor_of_many`."""
 _HIGHEST: Final = 60.0
 
 
 class Scale(NamedTuple):
-    """How a strength becomes odds.
+    """The numbers that turn a strength into odds.
 
     Attributes:
         slope: How much the logarithm of the odds grows with the strength.
-        nothing: The strength, times the slope, of even odds against no answer.
+        nothing: The slope times the strength at which the odds against no answer are even.
         growth: How much ``nothing`` grows with the logarithm of the number of memories divided by `FEW`.
-        floor: If the best memory's probability is below, nothing is an answer; for few memories. Fewer than
-            one in ten such lists begin with an answer, and few lists with an answer are cut.
+        floor: For few memories: nothing is an answer if the best memory's probability is lower. Fewer than
+            one in ten of these lists begin with an answer, and few lists with an answer are among them.
         floor_of_many: The same for more memories.
     """
 
@@ -78,7 +78,7 @@ SCALES: Final[Mapping[Kind, Mapping[VectorSet, Scale]]] = {
 
 
 def log_odds(strength: Floats, kinds: npt.NDArray[np.uint8], vectors: VectorSet, count: int) -> Floats:
-    """Return the logarithm of the odds of memories against no answer; ``count`` are visible."""
+    """Return the logarithm of the odds of memories against no answer, among ``count`` visible ones."""
     larger = math.log(max(count, FEW) / FEW)
     scales = [SCALES[kind][vectors] for kind in KINDS]
     slopes = np.array([scale.slope for scale in scales], np.float32)
@@ -93,9 +93,9 @@ MATCH_MIDDLES: Final[Mapping[VectorSet, float]] = {
     "sentences": -1.9,
     "tokens": -1.5,
 }
-"""The logarithm of the odds with a match of 0.5.
+"""At these logarithms of the odds, the match is 0.5.
 
-Then 95 of 100 right answers with half of the query's words have more than 0.7 (`bench.scores`).
+Then 95 of 100 right answers with half of the query's words have a match above 0.7 (`bench.scores`).
 """
 
 
@@ -106,5 +106,5 @@ def match_of(log_odds: Floats, vectors: VectorSet) -> Floats:
 
 
 def rivals(odds: npt.NDArray[np.float64]) -> float:
-    """Return the sum of the best odds; the odds are in order."""
+    """Return the sum of the best of the sorted ``odds``."""
     return float(odds[:RIVALS].sum())

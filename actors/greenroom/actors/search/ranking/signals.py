@@ -29,15 +29,15 @@ Values = dict[str, Floats]
 TOKENS_BEFORE, TOKENS_AFTER = (1.0, 0.9), (0.9, 0.8)
 """The weight of a token match in the memories 1 or 2 places before or after."""
 _MISTYPED = 10
-"""A word that may be mistyped counts like one that every tenth memory has."""
+"""A word that may be mistyped counts like a word in every tenth memory."""
 
 
 class QueryReading(NamedTuple):
     """A query resolved against the visible memories: its terms, names and corrections.
 
     Attributes:
-        authors: The rows by each author that the query names in full.
-        unknown: Terms that no visible memory holds, without a similar one.
+        authors: For each author that the query names in full, the rows that this author wrote.
+        unknown: Terms that no visible memory holds and that resemble no known term.
         counts: In how many visible rows each term of the query occurs as it was typed.
     """
 
@@ -49,7 +49,7 @@ class QueryReading(NamedTuple):
 
     @property
     def corrected(self) -> dict[str, tuple[str, ...]]:
-        """What was looked for in place of terms that no memory holds."""
+        """For each term that no memory holds, the terms that were looked up instead."""
         return {group.term: group.meant for group in self.groups if group.meant != (group.term,)}
 
 
@@ -81,7 +81,7 @@ def read(view: View, query: RankQuery) -> Slices[QueryReading]:
 
 
 def _find_authors(view: View, query: RankQuery) -> Slices[tuple[list[Mask], set[str]]]:
-    """Return the rows by each author named in full, and the names' terms."""
+    """Return the rows that each author named in full wrote, and the names' terms."""
     terms = [term.term for term in query.terms]
     pairs = set(pairwise(terms))
     masks: list[Mask] = []
@@ -156,7 +156,7 @@ def query_weights(view: View, query: RankQuery, reading: QueryReading) -> Floats
     """Return the weight of each of the embedder's words of the query."""
     assert query.vectors is not None, "the query has vectors"
     names = {group.term for group in reading.mentions}
-    # The vector of a mistyped word means nothing. But the word may also be right, and in no memory.
+    # The vector of a mistyped word means nothing. But the word may also be spelled right and in no memory.
     counts = reading.counts | dict.fromkeys(reading.corrected, view.count // _MISTYPED)
     return ranking_meaning.word_weights(
         view.count, query.vectors.words, names, counts, in_context=query.vectors.sentence is not None
@@ -234,8 +234,8 @@ def _tags(view: View, reading: QueryReading) -> Slices[Floats]:
 def _keys(view: View, query: RankQuery) -> Slices[Floats]:
     """Return the share of each key's terms that the query has.
 
-    Numbers alone do not count, since keys are often numbered. There are no statistics of keys, so another
-    key changes the score of its own memory alone.
+    Numbers alone do not count, since keys are often numbered. There are no statistics of keys, so a key
+    changes only the score of its own memory.
     """
     found = view.nothing
     for term in query.terms:

@@ -1,6 +1,6 @@
 """Spelling correction: known terms that an unknown word of the query may stand for.
 
-1. A longer word that begins with it: the user has not finished typing.
+1. A longer word that begins with the unknown one: the user has not finished typing.
 2. A word one slip away: a letter left out, inserted or replaced, or two swapped. The slip is undone in the
    word as typed, and the result is stemmed. A slip in an ending changes the stem unpredictably: `organizng`
    has the stem `organizng`, `organizing` has `organ`.
@@ -30,11 +30,11 @@ MOST = 3
 
 _SHORTEST = 4  # shorter words are one slip away from too many others
 _LONGEST = 32
-_TWO_SLIPS = 7  # the least letters of a word with two slips
+_TWO_SLIPS = 7  # a word needs this many letters to have two slips
 _STARTS = 3
 _MOST_SLIPS = 2
-_LAST = "\U0010ffff"  # after all letters
-_LOOKED_UP = 8  # terms scanned in the time of looking one up
+_LAST = "\U0010ffff"  # sorts after all letters
+_LOOKED_UP = 8  # scanning this many terms takes as long as one look-up
 _LIKENESS = {"start": 0.8, "slip": 0.9, "slips": 0.6}
 
 
@@ -73,7 +73,7 @@ def _one_slip(view: View, word: str) -> Slices[dict[str, float]]:
 
 
 def _intersect(few: frozenset[str], block: Sequence[str]) -> Iterable[str]:
-    """Return which of ``few`` terms are in ``block``, which is sorted."""
+    """Return which of ``few`` terms are in the sorted ``block``."""
     if len(few) * _LOOKED_UP > len(block):
         return few.intersection(block)
     ordered = _sort(few)
@@ -127,9 +127,9 @@ def _select_visible(view: View, word: str, found: dict[str, float]) -> Slices[li
     return known[:MOST]
 
 
-@lru_cache(maxsize=4)  # a search of several namespaces needs the same in each
+@lru_cache(maxsize=4)  # a search of several namespaces needs the same terms in each
 def _slips(word: str, rules: TextRules) -> frozenset[str]:
-    """Return the terms of all words one slip away; 0.25 ms."""
+    """Return the terms of all words one slip away; takes 0.25 ms."""
     letters = string.ascii_lowercase if word.isascii() else "".join(sorted(set(word)))
     lines: list[str] = []
     for place in range(len(word) + 1):

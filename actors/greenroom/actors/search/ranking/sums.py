@@ -17,8 +17,8 @@ def weigh(
     """Yield each signal with a weight, and its value times the weight.
 
     Args:
-        signals: A number or an array for each signal. An array that is 0 everywhere is passed over.
-        weights: A number for each signal, or an array with one for each of the rows.
+        signals: A number or an array for each signal. An array that is 0 everywhere is skipped.
+        weights: A number for each signal, or an array with a number for each row.
         rows: The rows of each array to weigh; None for all.
         times: A further factor of each weight.
     """
@@ -34,14 +34,14 @@ def is_nothing(signal: Any) -> bool:
 
 
 class SignalSum:
-    """The sum of signals, by row; to explain it, what each signal adds is kept."""
+    """The sum of signals, by row; for explanations it also keeps what each signal adds."""
 
     def __init__(self, size: int, *, explain: bool, dtype: Any = np.float32) -> None:
         self.total: Numbers = np.zeros(size, dtype)
         self._parts: dict[str, Numbers] | None = {} if explain else None
 
     def add(self, name: str, part: Any, rows: Any = slice(None)) -> None:
-        """Add the part of one signal, to all rows or some distinct ones."""
+        """Add the part of one signal to all rows, or to some distinct rows."""
         self.total[rows] += part
         if self._parts is not None:
             self._parts.setdefault(name, np.zeros_like(self.total))[rows] += part
@@ -80,7 +80,7 @@ class RankedRow(NamedTuple):
 
 
 def find_place(strength: Numbers, found: npt.NDArray[np.bool_], row: int) -> int | None:
-    """Return the place of a row among the results, from 1; None for none."""
+    """Return the place of a row among the results, from 1; None if absent."""
     if not found[row]:
         return None
     better = found & (strength > strength[row])

@@ -3,20 +3,20 @@
 Two notes about one matter share its rare words and have similar meanings, and the newer one often states the
 change: "moved from X to Y", "no longer", "instead". A logistic regression over these signs estimates, for
 each pair, the probability that the later note supersedes the earlier one. It was fitted together with the
-order that results, on questions with an answer that was replaced and on many more whose answer was not.
+resulting order, to questions with a replaced answer and to many more with an answer that still holds.
 
-Many notes are alike without a supersession: a series of minutes, descriptions of commands. So a pair counts
-only if each note is the other's most probable partner, and notes that were written at once never count. A
-matter that changed twice is a chain, A, B, C: the most probable partner of A may be C, and counts as well.
+Many notes are alike and do not supersede each other: a series of minutes, descriptions of commands. So a pair
+counts only if each note is the other's most probable partner, and notes written at once never count. A matter
+that changed twice is a chain A, B, C: there C may be the most probable partner of A, and counts as well.
 
 A query about the present state wants its best match, or the note that supersedes it. The probabilities of the
 notes are a softmax of their strengths. Each note above a least share passes some on, the oldest note first:
 
     passed on = probability · probability that the note is superseded
 
-A note falls at most right behind its successor. A note outside the first ten joins them only for a note that
-is more likely the answer than all others together. So a misread query does not lose its answer. A query about
-a former state works the other way round. Only the best matches of one search are compared.
+A note falls no lower than right behind its successor. A note outside the first ten joins them only for a note
+that is more likely the answer than all others together. So a misread query does not lose its answer. For a
+former state, notes pass probability on to older ones. Only the best matches of one search are compared.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Places = npt.NDArray[np.intp]
 COMPARED: Final = 50
 """The number of best matches that are compared."""
 LONGEST: Final = 600
-"""The most characters of a note; a longer one is about several matters and takes no part."""
+"""The most characters of a note; a longer note is about several matters and is not compared."""
 UNIT: Final = 3.0
 """The strength that counts as 1 here."""
 _SHARP: Final = {"words": 3.8, "static": 3.0, "sentences": 2.1, "tokens": 2.1}
@@ -48,18 +48,18 @@ _SHARP: Final = {"words": 3.8, "static": 3.0, "sentences": 2.1, "tokens": 2.1}
 _LEAST: Final = 1e-12
 _FIRST: Final = 10
 _LEAST_SHARE, _SHARE_FROM_BELOW = 0.05, 0.5
-"""The least share of all probability with which a note passes some on; the second to a note outside the
-first.
+"""A note needs this share of all probability to pass some on. To pass some on to a note outside the first
+ten, it needs the second share.
 
-A weak match that lifts another is noise, and a note that joins the first pushes another one out.
+A weak match that lifts another note is noise, and a note that joins the first ten pushes another one out.
 """
 _BEHIND: Final = 1e-9
 _AT_ONCE: Final = 60_000_000
-"""Microseconds within which notes count as written at once, about one state of things."""
+"""Notes whose times differ by fewer microseconds count as written at once, about one state of things."""
 _LESS_AT_ONCE: Final = 1.5
-"""What imported notes lose in that case: their times came with the import, and may be less exact."""
+"""Imported notes written at once lose this: their times came with the import, and may be less exact."""
 _ONE_MATTER, _COMMON = 3, 0.2
-"""A term in more notes than the first, and in more than this share of them, is no sign of one matter.
+"""If a term is in more notes than the first number, and in more than this share, it shows no common matter.
 
 The first is the number of notes about a matter that changed twice.
 """
@@ -94,7 +94,7 @@ _CHANGE: Final = re.compile(
 
 
 class Statement(NamedTuple):
-    """The parts of a note that are compared; its time may come with an import."""
+    """The compared parts of a note; the note's time may come from an import."""
 
     terms: frozenset[str]
     has_change: bool
@@ -116,7 +116,7 @@ def states_change(text: str) -> bool:
 def estimate_supersessions(
     statements: Sequence[Statement], cosines: Floats | None, vectors: VectorSet
 ) -> Floats:
-    """Return the probability that each line's note supersedes each column's."""
+    """Return the probability that each line's note supersedes each column's note."""
     weights = _WORDS if cosines is None else _TABLES[vectors]
     shared, overlap = _compare_terms(statements)
     changes = np.array([each.has_change for each in statements], np.float64)
@@ -134,7 +134,7 @@ def estimate_supersessions(
 
 
 def _compare_terms(statements: Sequence[Statement]) -> tuple[Floats, Floats]:
-    """Return, by pair, the log rarity of shared terms, and its share."""
+    """Return, for each pair, the shared terms' log rarity and share of all rarity."""
     counts = Counter(term for each in statements for term in each.terms)
     common = max(_ONE_MATTER, len(statements) * _COMMON)
     rarities = [idf(count, len(statements)) * (count <= common) for count in range(len(statements) + 1)]
@@ -156,7 +156,7 @@ def compute_gains(
     vectors: VectorSet,
     state: State,
 ) -> Floats:
-    """Return by how much each note's strength, as log-odds, changes for a state."""
+    """Return the change of each note's strength, as log-odds, for a state."""
     sharp, is_present = _SHARP[vectors], state == "present"
     partners, parts = _find_partners(probabilities if is_present else probabilities.T)
     own = np.exp(sharp * (strengths - strengths.max()))
@@ -181,11 +181,11 @@ def compute_gains(
 
 
 def _find_partners(probabilities: Floats) -> tuple[Places, Floats]:
-    """Return each column's partner, a line, and the part that it passes on.
+    """Return, for each column, its partner (a line) and the part that it passes on.
 
     The part is 0 without a partner. The partner is the most probable line for the column, if the column is
-    also the most probable one for that line. Otherwise the line's most probable partner must belong to the
-    same chain: the column is its partner, or it is the column's.
+    also the most probable one for that line. Otherwise the line's most probable column must belong to the
+    same chain: it supersedes this column, or this column supersedes it.
     """
     columns = np.arange(len(probabilities))
     to, back = probabilities.argmax(axis=0), probabilities.argmax(axis=1)

@@ -25,7 +25,7 @@ Postings = tuple[Rows, Floats]
 BEFORE = (0.6, 0.45, 0.3, 0.2)
 """The weight of a word 1, 2, 3, 4 memories before: it shows what the conversation is about."""
 AFTER = (0.25, 0.2, 0.1)
-"""The weight of a word 1, 2, 3 memories after, which shows less of it."""
+"""The weight of a word 1, 2, 3 memories after: it shows less of the topic."""
 
 
 _NEEDED = (
@@ -55,7 +55,7 @@ _BYTES_A_ROW = 53
 
 
 class _Corpus(Protocol):
-    """What ranking reads of an index, by row in the order of insertion; see `index.corpus.Corpus`."""
+    """The parts of an index that ranking reads, by row in insertion order; see `index.corpus.Corpus`."""
 
     @property
     def size(self) -> int: ...
@@ -214,7 +214,7 @@ class View:
 
     @cached_property
     def contexts(self) -> int:
-        """How many conversations are visible; a memory outside of any counts as one."""
+        """How many conversations are visible; a memory outside of conversations counts as one."""
         if not self.conversations:
             return self.count
         group = self.corpus.conversation[self.visible]
@@ -228,7 +228,7 @@ class View:
         return np.where(self.neighbours.place >= 0, np.uint8(talk), np.uint8(note))
 
     def kinds_for(self, *, dated: bool) -> npt.NDArray[np.uint8]:
-        """Return `kinds`, with all notes as dated ones if ``dated``."""
+        """Return `kinds`; if ``dated``, all notes count as dated notes."""
         if not dated:
             return self.kinds
         return np.where(self.kinds == KINDS.index("note"), np.uint8(KINDS.index("dated note")), self.kinds)

@@ -3,16 +3,16 @@
     strength = sum of weight * signal
 
 `sums.weigh` is the only function that multiplies signals by weights. A strength is absolute: it does not
-depend on what else is found. `relevance` turns it into a probability. The programs in `bench/` fit the
+depend on the other results. `relevance` turns it into a probability. The programs in `bench/` fit the
 weights to questions with known answers, and measure them on conversations that were held out. A weight of 0
 leaves its signal out in that situation.
 
-For memories a situation is the available vectors (none, static ones of words, those of sentences, those of
-sentences and tokens) times the kind of memory. A store holds several kinds, each with a table of its own.
+For memories, a situation combines the available vectors (none, static word vectors, sentence vectors, or
+sentence and token vectors) with the kind of memory. A store holds several kinds, each with its own table.
 
-Meaning finds a note more often than a turn of a conversation, which is also found by its neighbours. Words
-that a note shares with the query count more, the larger a part of the query they are (`covered`). That does
-not hold if the query names a time: few notes are of that time, so a single word tells them apart.
+Meaning finds a note more often than a turn of a conversation, which is also found by its neighbours. The
+words that a note shares with the query count more if they are a larger part of the query (`covered`). That
+does not hold if the query names a time: few notes are of that time, so a single word distinguishes them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ VectorSet = Literal["words", "static", "sentences", "tokens"]
 Kind = Literal["note", "conversation", "dated note"]
 """Kinds of memories: a note that stands alone, a turn of a conversation, a note searched by its time.
 
-If the query names a time from which there is any memory, all notes are of the last kind.
+If the query names a time and any memory is from that time, all notes are of the last kind.
 """
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
@@ -63,7 +63,7 @@ _CONVERSATION: Final[_Table] = {
     "tokens nearby": (  0.00,   0.00,   0.00,   4.32),
 }
 _NOTE: Final[_Table] = {
-    # Without vectors the weights are those of conversations, which were fitted to more questions.
+    # Without vectors the weights of conversations apply; they were fitted to more questions.
     #                 words  static  sentences tokens
     "words":         (  0.09,   0.00,   0.00,   0.00),
     "covered":       (  0.00,   0.50,   0.20,   0.04),
@@ -128,16 +128,16 @@ MESSAGE_SIGNALS: Final[Mapping[str, str]] = {
     **SIGNALS,
     "around": "The words around a message count too, nearer ones more.",
 }
-"""The signals of messages: those of memories, and one that a search within one session adds."""
+"""The signals of messages: the signals of memories, and one more for a search within one session."""
 _REPLACED: Final = frozenset({"conversation", "company", "theme", "meaning"})
-"""Signals that tell conversations apart, which are of no use within one, and those with another weight."""
+"""Signals that distinguish conversations, so they are useless within one, and signals with another weight."""
 _MESSAGE_MEANING: Final[Mapping[VectorSet, float]] = {"static": 6.0, "sentences": 8.0}
-"""Higher than for conversations, at no loss for them: much of what agents write stands alone."""
+"""These are higher than for conversations, which lose nothing by it: much that agents write stands alone."""
 
 
 @cache
 def message_weights(vectors: VectorSet) -> Mapping[str, float]:
-    """Return the weights of the signals of messages: those of a conversation, with four exceptions."""
+    """Return the weights of the signals of messages: a conversation's weights, with four exceptions."""
     table = weights("conversation", vectors)
     found = {name: weight for name, weight in table.items() if name not in _REPLACED} | {"around": 0.16}
     if "meaning" in table:
@@ -203,7 +203,7 @@ LIKENESS_WEIGHTS: Final[Mapping[str, float]] = {"terms": 0.57, "name": 0.17, "im
 """The weights of what two files of source code have in common; each signal goes from 0 to 1.
 
 ``terms``: The other file contains the terms that characterize this one (BM25, as a share of the file's own).
-``name``: The share of words that both file names have in common, by rarity.
-``imports``: The share of their imports that both have in common.
-``linked``: One imports the other.
+``name``: The share of words, weighted by rarity, that both file names have in common.
+``imports``: The share of imports that both files have in common.
+``linked``: One file imports the other.
 """

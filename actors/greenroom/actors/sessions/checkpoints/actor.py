@@ -219,6 +219,6 @@ def _owner(context: Context) -> str:
 
 
 def _check(context: Context) -> None:
-    """Refuse a sender of another user than the thread's."""
+    """Refuse a sender if the thread belongs to another user."""
     if user_namespace(context.principal) != _owner(context):
         raise auth_errors.permission_denied("thread_id", "thread_id: the thread belongs to another user")

@@ -28,13 +28,13 @@ _ROWS_AT_ONCE: Final = 10_000
 _CHECKPOINTS_AT_ONCE: Final = 1_000
 _COUNTED: Final = {records.CHECKPOINTS: "checkpoints", records.WRITES: "checkpoint_writes"}
 _ORDER: Final = (records.CHECKPOINTS, records.WRITES, records.VALUES, records.REST)
-"""The order of removal: the rest is readable at any time."""
+"""The order of removal: at any time, the records that remain are readable."""
 _LAST = b"\xff"
 """Greater than every first byte of a text."""
 
 
 def find(request: ReadCheckpoint, context: Context) -> StoredCheckpoint | None:
-    """Return the checkpoint of an id, or the newest of a namespace."""
+    """Return the checkpoint with an id, or the newest checkpoint of a namespace."""
     if request.checkpoint_id is None:
         return next(_newest_first(request.namespace, None, context), None)
     if len(request.checkpoint_id.encode()) > MOST_ID_BYTES:
@@ -95,7 +95,7 @@ def _belongings(
 
 
 def page(request: ListCheckpoints, context: Context) -> Slices[list[CheckpointHead]]:
-    """Return a page of checkpoints of one namespace, or of all merged by id."""
+    """Return a page of checkpoints of one namespace, or of all namespaces, merged by id."""
     if request.namespace is None:
         names = yield from namespaces(context)
     else:
@@ -184,7 +184,7 @@ def find_by_runs(run_ids: set[str], context: Context) -> Slices[list[records.Sto
 
 
 def find_old(context: Context) -> Slices[list[records.StoredCheckpoint]]:
-    """Return the checkpoints that the newest of their namespace does not need."""
+    """Return the checkpoints that the newest checkpoint of their namespace does not need."""
     found: list[records.StoredCheckpoint] = []
     for namespace in (yield from namespaces(context)):
         by_id: dict[str, records.StoredCheckpoint] = {}
@@ -228,7 +228,7 @@ def drop(selected: list[records.StoredCheckpoint], context: Context) -> Slices[b
 def _needed(newest_first: dict[str, records.StoredCheckpoint], context: Context) -> list[str]:
     """Return the newest checkpoint and the ancestors that complete its values.
 
-    Only channels stored as writes since an earlier value need ancestors.
+    Only channels that are stored as writes since an earlier value need ancestors.
     """
     newest = next(iter(newest_first.values()))
     missing = set(newest.deltas)

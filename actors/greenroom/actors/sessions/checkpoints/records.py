@@ -7,7 +7,7 @@ w checkpoint task index                 a pending write
 p key number                            the rest of the data of one of these records
 
 Keys have digests of namespaces, channels with versions, checkpoints and tasks. Ids of checkpoints are
-unchanged, since they define the order. Large data has several records.
+unchanged, since they define the order. Large data takes several records.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class StoredCheckpoint(msgspec.Struct, frozen=True, array_like=True):
     """A checkpoint.
 
     Attributes:
-        values: By channel the digest of `value_key`; an empty channel has no record.
-        deltas: Channels with a value that follows from writes since an earlier checkpoint.
+        values: For each channel the digest that `value_key` takes; an empty channel has no record.
+        deltas: Channels with a value that results from writes since an earlier checkpoint.
     """
 
     namespace: str
@@ -99,7 +99,7 @@ def write_key(namespace: str, checkpoint_id: str, task_id: str, index: int) -> b
 
 
 def rest_key(key: bytes, number: int) -> bytes:
-    """Return the key of a record with more data of another one."""
+    """Return the key of a record that has more data of the record at ``key``."""
     return REST + key + number.to_bytes(2)
 
 
@@ -128,7 +128,7 @@ class _Rest(msgspec.Struct, frozen=True, array_like=True):
 
 
 def put_data(context: Context, key: bytes, value: CheckpointValue) -> StoredData:
-    """Stage the data beyond the first record, and return that for ``key``."""
+    """Stage the data beyond the first record; return the data to store at ``key``."""
     data = value.data
     rest = range(RECORD_BYTES, len(data), RECORD_BYTES)
     for number, start in enumerate(rest):
@@ -182,7 +182,7 @@ def _of_owner(owner: str) -> bytes:
 
 
 class ListThreads(Procedure[list[str]], frozen=True, kw_only=True):
-    """List the threads of the caller's user with checkpoints, unordered; internal."""
+    """List the threads of the caller's user that have checkpoints, unordered; internal."""
 
     runs = "snapshot"
 

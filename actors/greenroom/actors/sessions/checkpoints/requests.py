@@ -15,7 +15,7 @@ KIND: Final = "checkpoints"
 MOST_BYTES: Final = 64 << 20
 """The most bytes of all values in one write."""
 PAGE_BYTES: Final = 16 << 20
-"""The bytes of values after which a page ends."""
+"""A page ends after this many bytes of values."""
 MOST_ID_BYTES: Final = 128
 """The most bytes of a checkpoint's id; ids are stored unchanged, since they define the order."""
 MOST_METADATA_BYTES: Final = 1 << 20
@@ -41,7 +41,7 @@ class CheckpointWrite(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         task_path: The path of the task in the graph, the first sort key of writes.
-        index: Its number among the writes of the task; a negative one may be overwritten.
+        index: The write's number in its task; a write with a negative number may be overwritten.
     """
 
     task_path: str
@@ -60,7 +60,7 @@ class CheckpointHead(msgspec.Struct, frozen=True, array_like=True):
 
 
 class CheckpointRead(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `ReadCheckpoint`; ``next``: how many values and writes so far, if there are more."""
+    """Answers `ReadCheckpoint`; ``next`` is the ``skip`` of the next page, if there is one."""
 
     namespace: str
     checkpoint_id: str
@@ -80,11 +80,11 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PutCheckpoint(Message[None], frozen=True, kw_only=True):
-    """Store a checkpoint and its new values; replace one with the same id.
+    """Store a checkpoint and its new values; replace a checkpoint with the same id.
 
     Attributes:
         namespace: Empty for the graph, else the path of a subgraph.
-        deltas: Channels with a value that follows from writes since an earlier checkpoint.
+        deltas: Channels with a value that results from writes since an earlier checkpoint.
     """
 
     thread_id: str
@@ -100,7 +100,7 @@ class PutCheckpoint(Message[None], frozen=True, kw_only=True):
 
 
 class PutWrites(Message[None], frozen=True, kw_only=True):
-    """Store writes of tasks for a checkpoint, which may follow later.
+    """Store writes of tasks for a checkpoint, which may be stored later.
 
     An existing write stays, unless its number is negative.
     """
@@ -112,7 +112,7 @@ class PutWrites(Message[None], frozen=True, kw_only=True):
 
 
 class ReadCheckpoint(Message[CheckpointRead | None], frozen=True, kw_only=True):
-    """Read a checkpoint, or the newest, with values and writes of some channels."""
+    """Read a checkpoint, or the newest one, with values and writes of some channels."""
 
     namespace: str
     checkpoint_id: str | None = None
@@ -123,7 +123,7 @@ class ReadCheckpoint(Message[CheckpointRead | None], frozen=True, kw_only=True):
 class ListCheckpoints(Message[list[CheckpointHead]], frozen=True, kw_only=True):
     """List checkpoints, the newest first.
 
-    ``before``: only smaller ids. ``after``: id and namespace of the last listed one.
+    ``before`` selects smaller ids. ``after`` is the id and namespace of the last listed checkpoint.
     """
 
     namespace: str | None = None
@@ -134,17 +134,17 @@ class ListCheckpoints(Message[list[CheckpointHead]], frozen=True, kw_only=True):
 
 
 class DeleteThread(Message[bool], frozen=True, kw_only=True):
-    """Delete a thread; replies whether more remains, so that the sender repeats it."""
+    """Delete a thread; if the reply is True, more remains, and the sender repeats it."""
 
 
 class DeleteRuns(Message[bool], frozen=True, kw_only=True):
-    """Delete the checkpoints of some runs; replies as `DeleteThread`."""
+    """Delete the checkpoints of some runs; the reply is as for `DeleteThread`."""
 
     run_ids: list[str]
 
 
 class PruneThread(Message[bool], frozen=True, kw_only=True):
-    """Delete all but the newest checkpoint of each namespace and its ancestors; as `DeleteThread`."""
+    """Delete checkpoints that no namespace's newest one needs; the reply is as for `DeleteThread`."""
 
 
 class ReadPart(Message[Part], frozen=True, kw_only=True):
@@ -161,7 +161,7 @@ class CopyPart(Message[bytes | None], frozen=True, kw_only=True):
     after: bytes | None = None
 
     def precheck(self) -> tuple[Address, ReadPart]:
-        """Read them from the other thread."""
+        """Read the records from the other thread."""
         return Address(KIND, self.source), ReadPart(after=self.after)
 
 

@@ -1,4 +1,4 @@
-"""Erase a person from a session: their own session whole, their data in another's."""
+"""Erase a person's own session as a whole, or their data in another session."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from greenroom.runtime import Context, Slices
 
 
 def erase(session: Session, request: EraseFrom, context: Context) -> Slices[ErasedPart]:
-    """Erase, or count, a person's session or their data in another's."""
+    """Erase, or only count, a person's own session or their data in another session."""
     person, header = request.person, session.header
     counts: Counter[str] = Counter()
     if header is None:
@@ -52,7 +52,7 @@ def erase(session: Session, request: EraseFrom, context: Context) -> Slices[Eras
         counts["session_notes"] = len((yield from _notes(session, person, context)))
     is_known = (
         person.has_agent(header.created_by)
-        or any(_is_written_by(person, sender) for sender in senders)  # even without messages left
+        or any(_is_written_by(person, sender) for sender in senders)  # even if no message is left
         or any(migrations.listed_at(context, owner) for owner in person.roots)
         or _is_name_from(person, header)
         or _is_holder(person, context.get(migrations.TOOL_STATE, ToolState))
@@ -129,7 +129,7 @@ def _is_holder(person: Person, work: ToolState | None) -> bool:
 
 
 def _is_written_by(person: Person, sender: SenderCounter) -> bool:
-    """Return whether messages are a person's: sent by, or only visible to, their agents."""
+    """Return whether a person's agents sent the messages, or are their only readers."""
     kind, _, agent = sender.audience.partition(":")
     return person.has_agent(sender.sender) or (kind == "agent" and person.has_agent(agent))
 

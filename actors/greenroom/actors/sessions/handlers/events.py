@@ -6,10 +6,10 @@ An event is a stored message with further fields. Its content is a JSON object, 
   and this metadata, and vice versa;
 - any other content is shown as its JSON;
 - a content that is too large, such as a photo in base64, is stored in parts of 256 KB and read back whole;
-  the message is a short text in its place.
+  the message has a short text instead.
 
-An event id is looked up in the partitions that its sender may read. So a hidden event with the same id is not
-revealed by a conflict.
+An event id is looked up only in the partitions that its sender may read. So a conflict does not reveal a
+hidden event with the same id.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def find_last(context: Context) -> Slices[StoredEvent | None]:
 
 
 def check_repeat(request: requests.AppendEvent, earlier: Entry, context: Context) -> requests.EventView:
-    """Check that an event repeats the stored one, at whatever time, and return that."""
+    """Check that an event repeats the stored event, ignoring its time; return the stored event."""
     there = view(earlier, context)
     given = (request.event_type, request.actor, request.is_final_response, request.visibility)
     is_same = given == (there.event_type, there.actor, there.is_final_response, there.visibility)
@@ -201,7 +201,7 @@ def id_of(entry: Entry) -> str:
 
 
 def _content(entry: Entry, reader: Principal) -> bytes:
-    """Return the content as a JSON object: as received, or made of a message's fields."""
+    """Return the content as a JSON object: as received, or made from a message's fields."""
     message = entry.message
     if message.event is not None and message.event.is_json:
         return message.content.encode()
@@ -237,7 +237,7 @@ def put_parts(context: Context, partition: Partition, message_id: int, whole: by
 
 
 def _whole_content(context: Context, entry: Entry) -> bytes | None:
-    """Return the content of an event stored in parts; None if its message has it."""
+    """Return the content of an event if it is stored in parts; else None."""
     event = entry.message.event
     if event is None or not event.whole_bytes:
         return None

@@ -24,7 +24,7 @@ COUNTED_ON: Final = 1_000
 
 
 class FoundSession(msgspec.Struct, frozen=True, kw_only=True):
-    """A session and its client tool; None if unknown."""
+    """A session and its client tool; ``tool`` is None if it is unknown."""
 
     session: replies.SessionSummary
     tool: str | None

@@ -2,8 +2,8 @@
 
 Records name the holders of a session, but not whether they still work in it. A connected holder is subscribed
 to its own topic (`Holder.topic`) while it works, and the bus knows the subscribers of all processes. A holder
-without a connection cannot subscribe. It holds the session for a minute after it resumed it, or after the
-last activity in it.
+without a connection cannot subscribe. It holds the session for a minute after it resumed the session, or
+after the last activity in the session.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SWEPT_AFTER: Final = HOUR
 HELD_FOR: Final = 60 * SECOND
 """How long a holder without a connection holds an inactive session."""
 MOST_HOLDERS: Final = 16
-"""The most holders that a session remembers, the latest."""
+"""A session remembers at most this many holders: the latest ones."""
 _CONTENTS: Final = (STATE, METADATA, HAS_DEPENDENTS, work_context.CONTEXT)
 
 
@@ -58,7 +58,7 @@ def _start(session: Session, request: handover.StartHere, context: Context) -> S
             at=to_datetime(context.now),
             offered=others,
         )
-    if header is None or not _is_open(header, context):  # closed since it was found
+    if header is None or not _is_open(header, context):  # it was closed after it was found
         return _answer_nothing(others, context)
     if request.how == "take_up" and _is_held(session, context, request.holder.token):
         held = [
@@ -95,7 +95,7 @@ def look_at_work(session: Session, request: handover.LookAtWork, context: Contex
 def move(session: Session, request: handover.Move, context: Context) -> Slices[session_context.ContextRead]:
     """Log a migration; resuming changes the session's tool."""
     header = session.require_writable(context)
-    if request.outcome == "resumed" and is_kept_by_hooks(header):  # clients continue it in a new session
+    if request.outcome == "resumed" and is_kept_by_hooks(header):  # a new session must continue it
         raise auth_errors.session_closed(context.address.key, header.status)
     passport.release(request.memories, context)
     work = context.get(migrations.TOOL_STATE, ToolState)
@@ -167,7 +167,7 @@ def read_to_continue(
 
 
 def hold(session: Session, request: handover.HoldSession, context: Context) -> None:
-    """Record a holder, and notify the client's resources of its current session."""
+    """Record a holder, and publish a change of the client's current session."""
     context.publish(
         client_topic(request.holder.token),
         policy.ChangeLabel(policy.own_audience(context.principal.agent_id)),
@@ -188,7 +188,7 @@ def reopen(session: Session, _: handover.ReopenSession, context: Context) -> han
     ended_at = header.updated_at if header.terminated_at is None else header.terminated_at
     tool = migrations.find_tool(context, header.created_by)
     migrations.log_migration(context, "reopened", tool, tool)
-    _put_work(context, header, tool, [])  # its end also ended the work of its holders
+    _put_work(context, header, tool, [])  # the holders' work ended with the session
     audit_record.record(context, "reopen_session", context.address.key)
     later = max(context.now, header.updated_at)
     session.put_header(
@@ -336,7 +336,7 @@ def _resume(
 
 
 def _last_used(session: Session, context: Context) -> int:
-    """Return the latest time that the caller resumed it or sees an activity."""
+    """Return the latest time at which the caller resumed the session or sees activity."""
     taken_up = migrations.listed_at(context, user_namespace(context.principal))
     return max(session.last_activity(context.principal), taken_up)
 
@@ -365,7 +365,7 @@ def _contents(session: Session, header: Header, context: Context) -> Iterator[st
 
 
 def _has_words(session: Session, header: Header, context: Context) -> bool:
-    """Return whether the caller can read messages or recorded work here."""
+    """Return whether the caller can read messages or recorded work in the session."""
     common = session.work_context.common(context)
     return bool(
         session.counters.count_talk(policy.partitions(context.principal))

@@ -48,7 +48,7 @@ def keep_turns(session: Session, request: hook_messages.KeepTurns, context: Cont
         raise auth_errors.session_exists(context.address.key)
     kept = 0
     is_repeat = bool(request.turns) and events.find(context, _event_id(request, 0)) is not None
-    if not is_repeat:  # one commit stored all of them
+    if not is_repeat:  # one commit stores all turns of an event
         for number, turn in enumerate(request.turns):
             if session.count_readable(context) >= MOST_TURNS:
                 break

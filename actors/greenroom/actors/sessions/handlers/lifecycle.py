@@ -73,7 +73,7 @@ def make(session: Session, request: requests.CreateSession, context: Context) ->
     yield from fields.put(context, STATE, state)
     audit_record.record(context, "create_session", session_id, project_id=request.project_id)
     session.put_header(context, header)
-    if header.user_id == principal.user:  # another user has not resumed it
+    if header.user_id == principal.user:  # another user has not resumed the session
         owner = user_namespace(principal)
         migrations.put_recent(context, owner, header.project_id, principal.agent_id)
     return header
@@ -82,9 +82,9 @@ def make(session: Session, request: requests.CreateSession, context: Context) ->
 def update(
     session: Session, request: requests.UpdateSession, context: Context
 ) -> Slices[replies.SessionUpdated]:
-    """Change the status, merge metadata and state; ending deletes ``temp:`` keys.
+    """Change the status, merge metadata and state; ending the session deletes ``temp:`` keys.
 
-    Setting the present status changes nothing.
+    Setting the status that the session already has changes nothing.
     """
     header = session.require_visible(context)
     stored = yield from fields.load(context, METADATA)

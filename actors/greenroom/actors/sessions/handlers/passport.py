@@ -1,7 +1,7 @@
-"""Export of a session into a passport, and its restoring from one.
+"""Export of a session into a passport, and restoring of a session from a passport.
 
-Private messages become the importer's. A message for agents of one type stays with that type; if the importer
-has another type, only the importer sees it.
+Private messages become the importer's private messages. A message for agents of one type stays with that
+type; if the importer has another type, only the importer sees the message.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def find_attempt(session: Session, request: payloads.FindAttempt, context: Conte
 def find_exported(session: Session, request: payloads.FindExported, context: Context) -> bool:
     """Return whether this is the exported session, and open to the caller.
 
-    A restored backup may have an older state of it, or another session of the same id.
+    A restored backup may have an older state of the session, or another session with the same id.
     """
     header = session.header
     return (
@@ -134,14 +134,14 @@ def stage(session: Session, request: payloads.StageMessages, context: Context) -
     """Stage a piece of messages."""
     if session.header is None:
         for line in request.lines:
-            if len(memoryview(line)) > session.content_limit:  # only then can its text exceed the limit
+            if len(memoryview(line)) > session.content_limit:  # else its text is within the limit, too
                 _check_length(_decode(line), session.content_limit)
         context.put(_piece_key(request.attempt, request.number), [bytes(line) for line in request.lines])
         context.set_timer(STAGED_TIMER, context.now + STAGED_FOR, payloads.DropStaged())
 
 
 def drop_staged(_: Session, __: payloads.DropStaged, context: Context) -> Slices[None]:
-    """Drop staged messages without a session."""
+    """Drop staged messages from which no session was created."""
     context.use_reserve()
     for key, _piece in context.scan(msgspec.Raw, prefix=_STAGED):
         context.delete(key)
@@ -253,7 +253,7 @@ def _piece_key(attempt: str, number: int) -> bytes:
 
 
 def release(memories: transfer.ReleaseImport | None, context: Context) -> None:
-    """Stage the release of the staged memories, unless it has begun."""
+    """Stage the release of the staged memories, if any; refuse if some are missing."""
     if memories is not None:
         found: transfer.ImportProgress | None = context.precheck_answer
         if found is None or found.staging != memories.staging:
@@ -271,7 +271,7 @@ def _make(session: Session, request: payloads.MakeRestored, context: Context) ->
     yield from fields.put(context, records.STATE, state)
     header = records.Header(
         purpose=came.purpose,
-        status="active" if came.status in CLOSED else came.status,  # importing reopens it
+        status="active" if came.status in CLOSED else came.status,  # an import reopens the session
         created_at=to_microseconds(came.created_at),
         created_by=came.created_by,
         updated_at=to_microseconds(came.updated_at),

@@ -102,7 +102,7 @@ def statistics(session: Session, context: Context) -> replies.SessionStatistics:
 def get_messages(
     session: Session, request: requests.GetMessages, context: Context
 ) -> Slices[replies.MessagePage]:
-    """Return a page of visible messages, oldest first; a cursor of `read` pages backwards."""
+    """Return a page of visible messages, oldest first; a cursor from `read` pages backwards."""
     before, counters = session.require_visible(context).continues, session.counters
     if request.cursor is not None and request.offset is not None:
         raise auth_errors.invalid("offset", "offset: give a cursor or an offset, not both")
@@ -167,7 +167,7 @@ def search_by_sender(
     views = [view(entry, context.principal) for entry in found]
     kept = paging.fit_to_budget(views, request.max_tokens, identify)
     count = len(kept.kept)
-    sender = {"sender": request.sender} if count else {}  # an unknown sender may be any text
+    sender = {"sender": request.sender} if count else {}  # the name of an unknown sender may be any text
     record_search(context, "search_by_sender", count, **sender)
     return replies.SenderMessages(
         messages=kept.kept,

@@ -1,7 +1,7 @@
 """Repair of a session with lost records: keep every sound message and independent record.
 
 The partition of a message decides who sees it, and a removed message has no record. So a lost record cannot
-make a sound message visible to others, except the header, which has the owner and status of the session.
+make a sound message visible to others. Only a lost header could: it has the session's owner and status.
 Counters, event ids and vectors follow from the remaining messages.
 """
 
@@ -90,7 +90,7 @@ def _parts(key: bytes, message: StoredMessage) -> list[bytes]:
 def _counters(
     messages: Mapping[bytes, StoredMessage], known: Mapping[bytes, bytes]
 ) -> dict[bytes, SenderCounter]:
-    """Recount the messages by sender; keep the highest ids, so that none is used again."""
+    """Recount the messages by sender; keep the highest ids, so no id is used again."""
     counters: dict[bytes, SenderCounter] = {}
     for key, record in known.items():
         counters[key] = msgspec.structs.replace(_decode(record, type=SenderCounter), count=0, others=0)
@@ -130,7 +130,7 @@ def _lost_messages(
     lost: Collection[int],
     counters: Mapping[bytes, SenderCounter],
 ) -> Iterator[str]:
-    """Yield the ids of lost messages, and the number of others that were counted."""
+    """Yield the ids of lost messages, and the number of other lost messages."""
     for message_id in sorted(lost):
         yield f"message {message_id}"
     counted = found[records.COUNTERS]
@@ -143,7 +143,7 @@ def _lost_messages(
 
 
 def _lost_others(remains: Remains) -> Iterator[str]:
-    """Yield other losses; those on an unreadable page are marked "perhaps"."""
+    """Yield other losses; a loss on an unreadable page is marked "perhaps"."""
     damaged = {key[:1] for key in remains.damaged()}
     for letter, name in _LONE.items():
         if letter in damaged:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 HIGH, MEDIUM = 80, 60
 SHOWN: Final = 240_000
-"""Characters that the previews of one search scan for single words: 0.1 s."""
+"""The previews of one search scan this many characters for single words: 0.1 s."""
 _UNKNOWN = "there is no such message in this session, or you may not see it"
 _OLDER = "it is older than the searched messages"
 _PREVIEW = 20_000  # characters that a preview scans for single words

@@ -24,9 +24,9 @@ LONGEST: Final = 70
 _READ: Final = 2_000
 _UNITS: Final = 12
 _LEAST_WORDS: Final = 2
-"""The fewest words of a name, without common ones."""
+"""A name has at least this many words, not counting common words."""
 _UNSPACED: Final = 6
-"""Or the fewest letters in a row, in scripts without spaces."""
+"""In scripts without spaces, this many letters in a row are enough for a name."""
 _DIGEST: Final = re.compile(r"-[0-9a-f]{8}")
 _POLITE: Final = frozenset(
     re.findall(r"\w+", "hi hello hey ok okay yes please thanks thank sure great hallo danke")

@@ -1,8 +1,8 @@
 """Shared state: keys that one session changes and several sessions read.
 
-A further session holds them in its state. The changing session sends it the change in the commit unit of the
-event, so the change arrives if and only if the event exists, and once. It arrives before the event's sender
-gets the reply, unless very many messages wait for the holder.
+Another session holds these keys in its state. The changing session sends it the change in the commit unit of
+the event. So the change arrives exactly once if the event exists, and else never. It arrives before the
+event's sender gets the reply, unless very many messages wait for the holding session.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Views of a session: the transcript in pages, and three resources.
 
-The conversation has the newest messages in full, older ones shortened, and the oldest as a line each. The
-tiers depend only on the messages: no clock, randomness or model.
+The conversation has the newest messages in full, shortens older messages, and has one line for each of the
+oldest. The tiers depend only on the messages, not on a clock, randomness or a model.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Tiers(NamedTuple):
     """The tiers, oldest message first in each.
 
     Attributes:
-        characters: The length of all their contents; ``shown``: of the returned texts.
+        characters: The length of all messages in full; ``shown`` is the length of the returned texts.
         cursor: For `GetMessages`, which reads older messages; None if there are none.
     """
 
@@ -167,7 +167,7 @@ def _info(request: ReadResource, context: Context, last_updated: datetime) -> Re
 def _tiers(
     context: Context, partitions: Sequence[Partition], sizes: TierSizes, known: Mapping[int, str]
 ) -> Slices[Tiers]:
-    """Return the newest messages in tiers; ``known`` texts are not shortened again (milliseconds)."""
+    """Return the newest messages in tiers; shortened texts in ``known`` are reused, to save time."""
     recent: list[replies.MessageView] = []
     compressed: list[CompressedMessage] = []
     lines: list[MessageLine] = []

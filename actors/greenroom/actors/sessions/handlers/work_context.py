@@ -64,7 +64,7 @@ def record(
     publish_work(context)
     if request.decisions:
         publish_decisions(context, header)
-    if request.decisions or request.workflow_state is not None:  # visible to others too
+    if request.decisions or request.workflow_state is not None:  # others see these, too
         later = max(context.now, header.updated_at)
         session.put_header(context, msgspec.structs.replace(header, updated_at=later))
     return session_context.ContextRecorded(

@@ -22,7 +22,7 @@ from greenroom.actors.sessions.storage.records import HEADER, STATE, Entry, Stor
 from greenroom.runtime import Context, RecordDamagedError, Slices
 
 AHEAD_AT_LEAST = 1 << 16  # about a second: the header's first bound when ids run ahead
-MOST_UTF8_BYTES = 4  # of one character
+MOST_UTF8_BYTES = 4  # the most bytes of one character
 
 
 def add_message(session: Session, request: requests.AddMessage, context: Context) -> replies.MessageAdded:
@@ -55,7 +55,7 @@ def add_message(session: Session, request: requests.AddMessage, context: Context
 def append_event(
     session: Session, request: requests.AppendEvent, context: Context
 ) -> Slices[requests.EventView]:
-    """Append an event and merge its changes of state; a repeat does neither."""
+    """Append an event and merge its changes of state; a repeat changes nothing."""
     header = session.require_visible(context)
     earlier = events.find(context, request.event_id)
     if earlier is not None:

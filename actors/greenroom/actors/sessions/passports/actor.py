@@ -1,7 +1,7 @@
 """The actor of one passport: exported text or link, and redemptions.
 
-It remembers redemptions for longer than the passport is valid, so a one-time passport is redeemed once; later
-it is refused as expired. For a day the redeemer gets the same reply again.
+The actor remembers redemptions for longer than the passport is valid. So a one-time passport is redeemed only
+once; later it is refused as expired. For a day, the redeemer gets the same reply again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TIMER: Final = "forget"
 UNDERWAY_FOR: Final = HOUR
 """How long the pieces of an incomplete passport are kept."""
 REPEATED_FOR: Final = DAY
-"""How long after its beginning a redemption can be repeated by its redeemer."""
+"""How long after the beginning of a redemption its redeemer can repeat it."""
 LINK_FOR: Final = HOUR // 4
 """How long the link to a passport is valid."""
 MIME_TYPE: Final = "application/json"
@@ -44,7 +44,7 @@ _OWNER_BYTES: Final = 16
 
 
 class PassportHeader(msgspec.Struct, frozen=True, array_like=True):
-    """The owner who exported it here: the namespace of a user or agent."""
+    """The owner who exported the passport here: the namespace of a user or agent."""
 
     owner: str
 
@@ -52,8 +52,8 @@ class PassportHeader(msgspec.Struct, frozen=True, array_like=True):
 class StoredRedemption(msgspec.Struct, frozen=True, array_like=True):
     """A redemption: owner, session (empty if unknown), and whether it is done.
 
-    ``agent``: a digest of the owner's agent. ``here``: whether the session is the exported one itself. Older
-    stores have neither.
+    ``agent`` is a digest of the owner's agent. ``here`` says whether the session is the exported session
+    itself. Records of older stores have neither.
     """
 
     owner: str
@@ -64,7 +64,7 @@ class StoredRedemption(msgspec.Struct, frozen=True, array_like=True):
     here: bool = False
 
     def answer(self, attempt: str, now: int, session_id: str) -> requests.Redemption:
-        """Return the reply to its redeemer; `session_id` is used if none is known."""
+        """Return the reply to the redeemer; ``session_id`` is used if the record has none."""
         return requests.Redemption(
             attempt=attempt,
             session_id=self.session_id or session_id,
@@ -108,7 +108,7 @@ def _only_attempt(
                 raise passport_errors.being_redeemed()
             attempt, stored = key.removeprefix(_REDEMPTION).decode(), other
     if stored is not None and stored.done:
-        if not stored.session_id:  # a backup was restored that lacks the session
+        if not stored.session_id:  # a restored backup lacks the session
             raise passport_errors.redeemed()
         if stored.at + REPEATED_FOR <= context.now:
             raise passport_errors.redeemed_long_ago(to_datetime(stored.at).isoformat(), stored.session_id)
@@ -302,7 +302,7 @@ class PassportActor(Actor):
 
     @handles(requests.NoteRefusal)
     def note_refusal(self, request: requests.NoteRefusal, context: Context) -> None:
-        """Buffer its audit record."""
+        """Buffer the audit record of the refusal."""
         audit_record.record_read(
             context, context.principal, "restore_session", None, outcome="denied", code=request.code
         )
@@ -346,7 +346,7 @@ class PassportActor(Actor):
         issued.list_again(context)
 
     def _forget_at(self, context: Context, expires: int) -> None:
-        """Delete it a day after it expires, since clocks may be set back."""
+        """Delete the passport a day after it expires, since clocks may be set back."""
         due = max(expires + DAY, context.timer_due(TIMER) or 0)
         context.set_timer(TIMER, due, requests.ForgetPassport())
 

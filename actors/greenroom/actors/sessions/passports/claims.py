@@ -1,7 +1,7 @@
 """Claims, small passports and one-time links: short texts, and their QR codes.
 
     GREENROOM:P1:…  a whole small passport
-    GREENROOM:C1:…  a *claim*, signed: this server has the passport, or the session itself
+    GREENROOM:C1:…  a signed *claim* to a passport, or a session, that this server has
 
 Any caller who has a claim can redeem it at the server that issued it, like a passport.
 """
@@ -37,7 +37,7 @@ _GROUP: Final = 8
 
 
 class Claim(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A claim to a passport or session here; expires in seconds since 1970."""
+    """A claim to a passport or session here; ``expires`` is in seconds since 1970."""
 
     kind: Literal["passport", "session"]
     id: types.SessionId
@@ -64,7 +64,7 @@ def is_small(text: str) -> bool:
 
 
 def read_small(text: str, signers: Signers) -> bytes | Claim:
-    """Return the passport as JSON, or the claim, of a text."""
+    """Return the passport, as JSON, or the claim that a text contains."""
     if len(text) > MOST_QR_TEXT:
         raise passport_errors.too_large(len(text), MOST_QR_TEXT)
     text = text.strip().upper()
@@ -146,8 +146,8 @@ async def memory_passport(
 def id_of_link(runtime: RuntimeClient, text: str) -> str:
     """Return the passport id of a link's token, or of a claim.
 
-    It is a digest under a key of the store. So the store does not hold what opens a link, and a lookup has no
-    timing to exploit.
+    The id is a digest with a key of the store. So the store does not contain the text that opens a link, and
+    the time that a lookup takes reveals nothing.
     """
     digest = hmac.digest(runtime.derive(_TOKENS), text.encode(), hashlib.sha256)
     return digest[:ID_BYTES].hex()

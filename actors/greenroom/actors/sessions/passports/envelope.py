@@ -1,8 +1,8 @@
 """The passport document: fields, canonical form, checks before it is trusted.
 
 Version 3. The *body* is every member but ``signature`` and ``qr``. It is signed in the canonical form of RFC
-8785, so blanks and order do not matter. Versions 2 (data within ``content``) and 1 (also other names in
-`SessionContext`) can be read. This module does not handle keys, compression or the content.
+8785, so blanks and order do not matter. Version 2 (data within ``content``) and version 1 (also other names
+in `SessionContext`) can be read, too. This module does not handle keys, compression or the content.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Content(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     Attributes:
         size: The bytes of the JSON.
-        sha256: The digest of the JSON; None if encrypted, since it would reveal known content.
+        sha256: The digest of the JSON; None if encrypted, since a digest would reveal known content.
     """
 
     encoding: Literal["zstd"]
@@ -118,12 +118,12 @@ class Passport(Members, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     Attributes:
         greenroom_passport: The version, where older servers look for it.
-        version: The same.
+        version: The version again.
         exported_by_tool: The tool of ``exported_by``.
         compressed_context: The content in base64, described by ``content``.
         compression_ratio: Packed bytes per byte of JSON.
         one_time: Whether each server accepts it only once.
-        audience: ``user:`` or ``server:`` and a name; of each kind present one must match. Empty for all.
+        audience: Names after ``user:`` or ``server:``; one of each kind that occurs must match. Empty: all.
         context: The work context; None if the content is encrypted.
         metadata: Information for people and programs, without effect.
         qr: A PNG in base64 with this passport or a claim to it; not signed.
@@ -175,7 +175,7 @@ def canonical(value: dict[str, Any]) -> bytes:
 
 
 def _mark_data(value: dict[str, Any], mark: str) -> tuple[object, dict[str, Any]]:
-    """Return the data of a passport, and the passport with a mark in its place."""
+    """Return a passport's data, and the passport with a mark in place of the data."""
     content = value.get("content")
     if "compressed_context" in value or not isinstance(content, dict):
         return value.get("compressed_context"), {**value, "compressed_context": mark}
@@ -230,7 +230,7 @@ _read_version = msgspec.json.Decoder(_Version).decode
 
 
 def _check_outline(raw: bytes) -> None:
-    """Refuse other documents before they become Python objects."""
+    """Refuse documents of another form before they become Python objects."""
     try:
         version = bytes(_read_version(raw).greenroom_passport)
         if version not in _READ_RAW:

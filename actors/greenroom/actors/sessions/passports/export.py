@@ -31,7 +31,7 @@ MEMORIES: Final = "memory:read"
 WEEK: Final = 604_800
 PIECE_CHARACTERS: Final = 524_288
 INLINE_BYTES: Final = 16_384 + MOST_BYTES
-"""Up to this size the reply includes the passport: a model pays for each character."""
+"""The reply includes a passport only up to this size, since a model pays for each character."""
 
 _line = msgspec.json.Decoder(MemoryLine).decode
 
@@ -242,7 +242,7 @@ async def collect(
 async def _memories(
     client: PassportClient, session_id: str, context: session_context.SessionContext
 ) -> list[msgspec.Raw]:
-    """Return the memories stored in the session, with the agent's private ones for it."""
+    """Return the memories stored in the session, and the agent's private memories for it."""
     own = agent_namespace(client.principal)
     lines = await _page_through(client, own, MemoryFilters(session_id=session_id, superseded=True))
     wanted = {(use.namespace, use.key) for use in context.memories}

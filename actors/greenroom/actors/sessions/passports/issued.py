@@ -2,13 +2,13 @@
 
 While a passport has records, it has rows for its sessions:
 
-    i session           it was issued of this session, with its redeemers
-    t session attempt   it was redeemed, and created this session
+    i session           the passport was issued for this session; the row has its redeemers
+    t session attempt   the passport was redeemed, and created this session
 
 Invariants:
 
-- The user who issued a passport sees the first row, the user who redeemed it the second.
-- Other readers of the session see what its migrations also show, agent and time, and the expiry. Only the
+- The user who issued a passport sees its ``i`` row; the user who redeemed it sees the ``t`` row.
+- Other readers of the session see agent and time, which its migrations show, too, and the expiry. Only the
   owner sees ids, sizes and contents.
 """
 
@@ -34,16 +34,16 @@ from greenroom.runtime import Address, Context, IndexReader, Procedure, Slices
 
 INDEX: Final = "passports"
 MOST_LISTED: Final = 200
-"""The most passports of each kind in a list, the newest."""
+"""A list has at most this many passports of each kind: the newest ones."""
 MOST_TAKERS: Final = 50
-"""The most redeemers that a passport remembers, the newest."""
+"""A passport remembers at most this many redeemers: the newest ones."""
 _ISSUED: Final = b"i"
 TAKEN: Final = b"t"
 _TAG_BYTES: Final = 8
 
 
 class Taker(msgspec.Struct, frozen=True, array_like=True):
-    """A redeemer of a passport; ``done``: whether the session was created."""
+    """A redeemer of a passport; ``done`` says whether the session was created."""
 
     attempt: str
     owner: str
@@ -77,7 +77,7 @@ class TakenRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PassportTaken(msgspec.Struct, frozen=True, kw_only=True):
-    """A redemption and its session; ``done``: whether the session was created."""
+    """A redemption and its session; ``done`` says whether the session was created."""
 
     agent: str
     at: datetime
@@ -86,7 +86,7 @@ class PassportTaken(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PassportIssued(msgspec.Struct, frozen=True, kw_only=True):
-    """A passport that was issued of a session here; the newest redemption is first."""
+    """A passport that was issued for a session here; the newest redemption is first."""
 
     passport_id: str
     agent: str
@@ -110,9 +110,9 @@ class PassportRedeemed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PassportOfOther(msgspec.Struct, frozen=True, kw_only=True):
-    """A passport of a session that another user issued or redeemed.
+    """A session's passport that another user issued or redeemed.
 
-    Of the sessions that it created, those that the reader may see.
+    ``sessions`` has the sessions that it created, if the reader may see them.
     """
 
     deed: Literal["issued", "redeemed"]
@@ -126,7 +126,7 @@ class PassportOfOther(msgspec.Struct, frozen=True, kw_only=True):
 class PassportList(Reply, frozen=True, kw_only=True):
     """Answers `ListPassports`, newest first.
 
-    ``issued`` and ``redeemed`` are those of the reader's user.
+    ``issued`` and ``redeemed`` have only passports that the reader's user issued or redeemed.
     """
 
     session_id: str
@@ -224,7 +224,7 @@ def remove_taken(context: Context, is_meant: Callable[[Taker], bool]) -> int:
 
 
 def remove_issued(context: Context) -> None:
-    """Stage the removal of the record of issue."""
+    """Stage the removal of the record and the index row of an issued passport."""
     issued = context.get(_ISSUED, IssuedRow)
     if issued is not None:
         context.delete(_ISSUED)
@@ -249,7 +249,7 @@ def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
 
 
 def issued_key(session_id: str) -> bytes:
-    """Return the sort key of passports issued of a session."""
+    """Return the sort key of passports issued for a session."""
     return _ISSUED + _tag(session_id)
 
 

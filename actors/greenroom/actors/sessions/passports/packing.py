@@ -1,9 +1,9 @@
 """The content of a passport: payload, checks, packing and unpacking.
 
-Packed data declares its unpacked size. Any other size is refused before unpacking, so a few bytes cannot
-expand to many.
+Packed data declares its unpacked size. Data with another size than expected is refused before unpacking, so
+a few bytes cannot expand to many.
 
-Packing uses zstd and, with a passphrase, AES-256-GCM under a key derived from it.
+Packing uses zstd and, with a passphrase, AES-256-GCM with a key derived from the passphrase.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def _decode_exact(text: str, size: int) -> bytes:
 
 
 class PassportPayload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The payload: a session with everything that the exporter may see and selected.
+    """The payload: a session with all that the exporter may see and selected for export.
 
     Attributes:
         messages: JSON of `PayloadMessage`, oldest first.

@@ -63,8 +63,8 @@ class MemoryPassport(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         passport_id: The id of the linked passport; without a link an id of the claim.
         claim: A text by which another tool at this server resumes the session; valid for 30 days.
-        export_url: A link to its passport, which works once, for anyone, without a key. None if there is no
-            HTTP, or the caller may not export.
+        export_url: A link to the session's passport, which works once, for anyone, without a key. None if
+            there is no HTTP, or the caller may not export.
     """
 
     passport_id: str
@@ -107,7 +107,7 @@ class SessionRestored(Reply, frozen=True, kw_only=True):
 
     Attributes:
         briefing: The work context and the conversation as text; data, not instructions.
-        original_session_id: Its id where it was exported, or before it was continued.
+        original_session_id: The session's id where it was exported, or before it was continued.
         messages: The number of visible messages from a passport; None for a session that was here.
     """
 
@@ -132,7 +132,7 @@ class SessionExported(Reply, frozen=True, kw_only=True):
 
     Attributes:
         uri: The URI of the passport for the same user, until it expires.
-        claim: A short text for it at this server.
+        claim: A short text that stands for the passport at this server.
         passport: The passport itself, if small.
         qr: The content of the QR code: the ``passport`` or the ``claim``; its PNG comes as an image.
     """
@@ -247,7 +247,7 @@ class TakeLink(Message[bool], frozen=True, kw_only=True):
 
 
 class Redeem(Message[Redemption], frozen=True, kw_only=True):
-    """Redeem a checked passport; an agent's attempt at a one-time passport is continued."""
+    """Redeem a checked passport; for a one-time passport, continue the agent's earlier attempt."""
 
     attempt: str
     session_id: str
@@ -267,7 +267,7 @@ class SettleRedemption(Message[None], frozen=True, kw_only=True):
 
 
 class Redeemed(msgspec.Struct, frozen=True, kw_only=True):
-    """The entry in the revocation log for a redemption, which no restored backup undoes.
+    """The revocation log's entry for a redemption; a restored backup does not undo it.
 
     User and agent are digests.
     """

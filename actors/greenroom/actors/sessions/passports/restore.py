@@ -3,11 +3,11 @@
 Checks come in this order: signature, time, audience, content. Everything that could be refused is checked
 before the first write. Messages and memories are staged where no reader sees them. One commit creates the
 session and decides the import of the memories, which then completes in any case. After an interruption the
-agent restores again: it continues its attempt until it is done, and gets the same session for a day after the
-beginning.
+agent restores again. This continues its attempt until the attempt is done. For a day after the beginning, the
+agent gets the same session.
 
-On the server that exported it, a passport stands for the session itself: a caller that may write it gets it,
-unless it is older than the passport.
+On the server that exported it, a passport stands for the session itself. A caller that may write to the
+session resumes it, unless the session is older than the passport.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class RestoreSession(Procedure[SessionRestored], frozen=True, metaclass=CheckedW
         self, client: PassportClient, given: bytes | str | dict[str, Any], tool: str
     ) -> SessionRestored:
         if isinstance(given, dict) and isinstance(given.get("claim"), str):
-            given = given["claim"]  # the whole of what `StartSession` calls a memory passport
+            given = given["claim"]  # it is a whole memory passport of `StartSession`
         if isinstance(given, str) and claims.is_small(given):
             small = claims.read_small(given, client.passports.signers)
             if isinstance(small, bytes):
@@ -209,7 +209,7 @@ class RestoreSession(Procedure[SessionRestored], frozen=True, metaclass=CheckedW
     ) -> session_context.ContextRead | None:
         if not checked.passport.one_time:
             return None
-        own = checked.standing.own or redemption  # an idempotent reply is that of the first time
+        own = checked.standing.own or redemption  # with an idempotency key, a repeat gets the first reply
         session_id = redemption.session_id
         _, place = await self._place(client, session_id, redemption.attempt)
         if own.is_late and (own.done or place == "made"):
@@ -258,7 +258,7 @@ class RestoreSession(Procedure[SessionRestored], frozen=True, metaclass=CheckedW
         except Refusal as refusal:
             if not checked.passport.one_time or memories is None or refusal.code != "PASSPORT_INVALID":
                 raise
-            # A concurrent restore has imported these memories, and a third one began again.
+            # A concurrent restore has imported these memories, and a third restore began again.
             memories = None
             restored = await resume_session(client, session_id, tool)
         if memories is not None:
@@ -286,7 +286,7 @@ class RestoreSession(Procedure[SessionRestored], frozen=True, metaclass=CheckedW
     async def _make(
         self, client: PassportClient, session_id: str, checked: CheckedPassport, making: payloads.MakeRestored
     ) -> payloads.Restored:
-        """Create the session of a passport; a repeat of the attempt creates no other."""
+        """Create the session of a passport; a repeat of the attempt creates no second session."""
         session_id, place = await self._place(client, session_id, making.attempt)
         address = Address("session", session_id)
         if place != "made":
@@ -300,7 +300,7 @@ class RestoreSession(Procedure[SessionRestored], frozen=True, metaclass=CheckedW
     async def _place(self, client: PassportClient, session_id: str, attempt: str) -> tuple[str, str]:
         """Return the id for the session of the attempt, and whether it was ``made``.
 
-        That is ``session_id``, or an id of the attempt's own.
+        The id is ``session_id``, or, if that is taken, an id that only this attempt has.
         """
         digest = blake2b(f"{session_id} {attempt}".encode(), digest_size=SESSION_DIGITS).hexdigest()
         request = payloads.FindAttempt(attempt=attempt)
@@ -314,7 +314,7 @@ class RestoreSession(Procedure[SessionRestored], frozen=True, metaclass=CheckedW
 
 
 class CheckedPassport(NamedTuple):
-    """A checked passport that may become a session here, with its status then.
+    """A checked passport that may become a session here; ``standing`` is its status when checked.
 
     Messages are in pieces for staging, memories in the importer's namespaces.
     """
@@ -378,7 +378,7 @@ class CheckedPassport(NamedTuple):
         )
 
     def project_for(self, client: PassportClient, wanted: str | None) -> str | None:
-        """Return the project of the restored session, of which the caller must be a member."""
+        """Return the project of the restored session; refuse a caller who is not a member."""
         project_id = wanted or self.payload.session.project_id
         if not policy.may_see_session(client.principal, project_id):
             raise auth_errors.permission_denied(
@@ -408,7 +408,7 @@ class CheckedPassport(NamedTuple):
 
 
 def _with_status(restored: SessionRestored, earlier: session_context.ContextRead | None) -> SessionRestored:
-    """Return the reply to a repeat, with the status of an ended session."""
+    """Return the reply to a repeat; if the session has ended since, name its status."""
     if earlier is None or earlier.status not in CLOSED:
         return restored
     ended = f"{restored.notice} It has been {earlier.status} since, and accepts no more writes."
@@ -416,7 +416,7 @@ def _with_status(restored: SessionRestored, earlier: session_context.ContextRead
 
 
 def _check_audience(passport: AnyPassport, client: PassportClient) -> None:
-    """Check that the audience includes this server and user; an unnamed kind includes all."""
+    """Check that the audience includes this server and user; a kind without names includes all."""
     for kind, mine in (
         ("user:", {f"user:{client.principal.user}"} if client.principal.user is not None else set()),
         ("server:", {f"server:{client.passports.signers.name}"}),

@@ -44,7 +44,7 @@ MOST_KEPT: Final = 3
 MOST_ASKED: Final = 50
 """The most sessions to query, the last resumed first."""
 MOST_UNLISTED: Final = 200
-"""The number of recently active sessions to scan for those that older programs did not index."""
+"""The number of recently active sessions to scan for sessions that older versions did not index."""
 SESSION_DIGITS: Final = 8
 """Random bytes in the ids of new sessions."""
 _PURPOSE: Final = 120
@@ -67,7 +67,7 @@ async def resume_session(
     except Refusal as refusal:
         if refusal.code != "SESSION_CLOSED" or memories is not None:
             raise
-        # A repeat gets the refusal of the first request again, and the reply from here.
+        # A repeat gets the refusal of the first request again, and then the reply of the second.
         go_on = handover.ContinueSession(continues=session_id, tool=tool, holder=client.session.holder)
         again = idempotency and idempotency._replace(scope=f"{idempotency.scope} continued")
         read = await client.ask(Address("session", new_session_id()), go_on, idempotency=again)
@@ -134,7 +134,7 @@ async def extend_briefing(
         tell_earlier = handover.TellEarlier(most_bytes=room, asked=is_named)
         try:
             earlier = await client.ask(Address("session", before), tell_earlier)
-        except GreenroomError:  # deleted or hidden since
+        except GreenroomError:  # the session was deleted or hidden
             break
         text = f"{text}\n{earlier.text}" if earlier.text else text
         before = earlier.continues
@@ -147,7 +147,7 @@ def new_session_id() -> str:
 
 
 def format_talk(client: SessionClient, read: session_context.ContextRead, now: datetime) -> str:
-    """Return the number of messages and the age of the last, as text."""
+    """Return the number of messages and the age of the last message, as text."""
     if not may_read(client):
         return ""
     talk = read.talk
@@ -177,7 +177,7 @@ def _ago(age: timedelta) -> str:
 class FindOffers(Procedure[list[handover.Offer]], frozen=True, kw_only=True):
     """Find the caller's open, non-empty sessions of a project; internal.
 
-    Sessions with messages come first, then those with observed files or searches; the last used first.
+    Sessions with messages come first, then sessions with observed files or searches; the last used is first.
     """
 
     project_id: str | None
@@ -192,7 +192,7 @@ class FindOffers(Procedure[list[handover.Offer]], frozen=True, kw_only=True):
                 offer = await context.ask(
                     Address("session", session_id), handover.LookAtWork(token=self.token)
                 )
-            except (ActorFailedError, ActorQuarantinedError):  # the others are there all the same
+            except (ActorFailedError, ActorQuarantinedError):  # the other sessions can still be offered
                 continue
             if offer is not None:
                 offers.append(offer)
@@ -235,7 +235,7 @@ class FindOpen(Procedure[list[str]], frozen=True, kw_only=True):
 
 
 class FindKept(Procedure[list[handover.Offer]], frozen=True, kw_only=True):
-    """Find the sessions that hooks stored of the caller's user in a project; internal."""
+    """Find the sessions that hooks stored for the caller's user in a project; internal."""
 
     project_id: str
 
@@ -251,7 +251,7 @@ class FindKept(Procedure[list[handover.Offer]], frozen=True, kw_only=True):
             kept = Address("session", session_id_of(each, context.principal))
             try:
                 offer = await context.ask(kept, LookAtKept(project_id=self.project_id))
-            except (ActorFailedError, ActorQuarantinedError):  # the others are there all the same
+            except (ActorFailedError, ActorQuarantinedError):  # the other sessions can still be offered
                 continue
             if offer is not None:
                 offers.append(offer)

@@ -1,8 +1,8 @@
 """Signatures of passports: keys, trust list, options of a client.
 
 A server's own key is derived from its store's secret. So all processes on a folder have the same key, and no
-backup has it. Other keys are trusted if they are in the trust list, and a shared secret by the servers that
-have it.
+backup has it. A server trusts other keys if they are in its trust list. Servers that have a shared secret
+trust the signatures made with it.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def public_key(name: str) -> bytes:
     """Return the bytes of a signer's public key.
 
     Raises:
-        ValueError: it is not one.
+        ValueError: it is not a public key.
     """
     if not name.startswith(ED25519):
         raise ValueError(name)
@@ -148,7 +148,7 @@ def decode(text: str, size: int) -> bytes:
     """Decode a text of exactly ``size`` bytes.
 
     Raises:
-        Refusal: another encoding or size.
+        Refusal: the text has another encoding or size.
     """
     data = decode_strictly(text)
     if data is None or len(data) != size:

@@ -155,7 +155,7 @@ class StartSession(Procedure[SessionStarted], frozen=True, metaclass=CheckedWhen
                 start,
                 idempotency=client.idempotency(scope, self.idempotency_key, arguments),
             )
-            if started.session_id is not None:  # else it was resumed or ended since it was found
+            if started.session_id is not None:  # else another client resumed or ended it after it was found
                 client.session.join(started.session_id, started.project_id)
         return started
 
@@ -245,7 +245,7 @@ def _of_kept(kept: list[handover.Offer]) -> str:
 
 
 def _of_restore_from(refusal: Refusal) -> Refusal:
-    """Rename the field of a passport's refusal to that of `StartSession`."""
+    """Rename the field in the refusal of a passport to the field of `StartSession`."""
     if refusal.details.get("field") != "passport":
         return refusal
     sentence = f"restore_from{refusal.sentence.removeprefix('passport')}"

@@ -47,11 +47,11 @@ class CurrentSession:
     """The session that a client works in and holds against other clients.
 
     Args:
-        runtime: Of the sessions.
-        principal: The client.
-        tool: Its program.
-        scope: The scope of its idempotency keys.
-        locator: Remembers the session of a client without a connection; None if it has one.
+        runtime: The runtime that has the sessions.
+        principal: The client's principal.
+        tool: The client's program.
+        scope: The scope of the client's idempotency keys.
+        locator: Remembers the session of a client without a connection; None if the client has one.
 
     Attributes:
         session_id: None until the client starts or restores a session.
@@ -86,7 +86,7 @@ class CurrentSession:
 
     @property
     def latest(self) -> str | None:
-        """The present session, even if another request of the client started it."""
+        """The current session, even if another request of the client started it."""
         if self._locator is None:
             return self.session_id
         known = self._locator.find(self._caller)
@@ -122,7 +122,7 @@ class CurrentSession:
         self._tell(session_id, handover.HoldSession(holder=self.holder))
         if self._locator is not None:
             self._locator.record(self._caller, session_id, project_id)
-        if before is not None and before != session_id and self._locator is None:  # else another window's
+        if before is not None and before != session_id and self._locator is None:  # else windows share it
             self._tell(before, handover.LeaveSession(token=self.token))
 
     @contextmanager
@@ -150,9 +150,9 @@ class CurrentSession:
         return session_id
 
     def fill_in(self, request: Any) -> Any:
-        """Fill in the current session in a request that names none.
+        """Fill in the current session in a request that names no session.
 
-        Refuses a message without a connection: another window of the caller may have started that session.
+        Refuses `AddMessage` without a connection: another window of the caller may have started the session.
         """
         session_id = self.resolve(None)
         if isinstance(request, AddMessage) and self._locator is not None:

@@ -1,6 +1,6 @@
 """Messages that hand a session over between clients: start, hold, leave, move, continue.
 
-A session that has ended is continued by another one, which begins with its purpose and work context.
+A new session continues a session that has ended. It begins with the purpose and work context of that session.
 """
 
 from __future__ import annotations
@@ -97,9 +97,9 @@ class ReopenSession(Message[SessionReopened], frozen=True, metaclass=CheckedWhen
 
 
 class Holder(msgspec.Struct, frozen=True, array_like=True):
-    """A client that holds a session, since it works in it.
+    """A client that holds a session, because it works in the session.
 
-    If connected it does so as long as it is. Older records have no agent.
+    A connected client holds it as long as it subscribes to `topic`. Older records have no agent.
     """
 
     token: str
@@ -129,8 +129,8 @@ class StartHere(Message[Started], frozen=True, kw_only=True):
     """Create a session here, or resume this one.
 
     Attributes:
-        how: ``take_up`` fails if another client holds the session or if it has ended; ``resume`` only if it
-            has ended.
+        how: ``take_up`` fails if another client holds the session, or if the session has ended. ``resume``
+            fails only if the session has ended.
         offered: Sessions that can be resumed, this one included.
     """
 
@@ -159,7 +159,7 @@ class HoldSession(Message[None], frozen=True, kw_only=True):
 
 
 class SweepSession(Message[None], frozen=True, kw_only=True):
-    """Timer: remove an empty session, an hour after its start without a name."""
+    """Timer: remove an empty session, an hour after it started without a name."""
 
 
 class LeaveSession(Message[None], frozen=True, kw_only=True):
@@ -171,7 +171,7 @@ class LeaveSession(Message[None], frozen=True, kw_only=True):
 class Move(Message[ContextRead], frozen=True, kw_only=True):
     """Hand a session over to another tool, or resume it there.
 
-    ``outcome``: the step to log; ``resumed`` makes ``to_tool`` the session's tool.
+    ``outcome`` is the step to log; ``resumed`` makes ``to_tool`` the session's tool.
     """
 
     audit_action: ClassVar[str] = "migrate_session"
@@ -204,8 +204,8 @@ class ToContinue(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `ReadToContinue`.
 
     Attributes:
-        named_by: The sender of the message that named the session; empty where a caller chose the name.
-        decided_for: The user of each decision, in their order; None if unknown.
+        named_by: The sender of the message that named the session; empty if a caller chose the name.
+        decided_for: The user of each decision, in the order of the decisions; None if unknown.
     """
 
     read: ContextRead
@@ -223,7 +223,7 @@ class ReadToContinue(Message[ToContinue], frozen=True, kw_only=True):
 class EarlierTalk(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `TellEarlier`: an extract of the messages, empty if there are none.
 
-    ``continues``: the session that this one continues.
+    ``continues`` is the session that this one continues.
     """
 
     text: str
@@ -233,7 +233,7 @@ class EarlierTalk(msgspec.Struct, frozen=True, kw_only=True):
 class TellEarlier(Message[EarlierTalk], frozen=True, kw_only=True):
     """Read an extract of the messages of a continued session.
 
-    Only if the reader named that session, it gets messages that hooks stored.
+    The reader gets messages that hooks stored only if it named that session.
     """
 
     most_bytes: int

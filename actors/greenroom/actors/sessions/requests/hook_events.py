@@ -25,7 +25,7 @@ Aware = Annotated[datetime, Meta(tz=True)]
 class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A turn of a client's transcript, with recognised secrets removed.
 
-    ``role``: the person, the model, or a tool; a tool's output may come from anyone.
+    ``role`` is the person, the model, or a tool; anyone may have written a tool's output.
     """
 
     role: Literal["user", "assistant", "tool"]
@@ -44,7 +44,7 @@ class HookEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
     Attributes:
         id: Created for this run, so that the server stores the event once.
         client: The name of the client in the table of clients, such as ``claude-code``.
-        project: The project of the folder that it works in, as `project_of_path` names it.
+        project: The project of the folder that the client works in, as `project_of_path` names it.
         turns: The turns of the transcript since the last stored run, oldest first.
     """
 

@@ -18,11 +18,11 @@ from greenroom.actors.sessions.requests.session_context import SessionContext
 from greenroom.runtime import Message
 
 MOST_SESSIONS = 1_000
-"""The most client sessions with a record of what they were given."""
+"""At most this many client sessions have a record of what they were given."""
 MOST_FINDINGS = 10_000
-"""The most findings with a record that they are stored."""
+"""At most this many findings are recorded as stored."""
 MOST_HAD = 500
-"""The most memories, and the most other lines, on record for one session; the oldest are dropped."""
+"""A session has at most this many memories, and this many other lines, on record; the oldest are dropped."""
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
@@ -52,7 +52,7 @@ class HookState(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         memories: The versions of the memories that the session was given, by their ids.
         lines: Digests of the other lines that it was given.
-        open: Memories given to it and not used so far, with the number of their record.
+        open: Memories that it was given and has not used so far, each with the number of its record.
         carried: Earlier turns that are needed to interpret later ones.
     """
 
@@ -66,7 +66,7 @@ class HookState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LookUpSession(Message[HookState], frozen=True, kw_only=True):
-    """Look up a client session, and findings, before an event of it is processed."""
+    """Look up a client session, and findings, before an event of the session is processed."""
 
     of: ClientSession
     event_id: str = ""
@@ -84,7 +84,7 @@ class NoteTaken(Message[None], frozen=True, kw_only=True):
 
     Attributes:
         ended: Why the session ended; None while it goes on.
-        used: Memories that were used: the number in the injection log, and the id.
+        used: Memories that were used, each as its number in the injection log and its id.
     """
 
     of: ClientSession
@@ -107,8 +107,8 @@ class ForgetOldHooks(Message[None], frozen=True, kw_only=True):
 class KeptTurn(msgspec.Struct, frozen=True, kw_only=True):
     """A turn as a session stores it.
 
-    ``words``: the part that other agents of the user may read: the person's text, the model's last words of a
-    turn, errors of tools (one a line). None if there is none.
+    ``words`` is the part that other agents of the user may read: the person's text, the model's last words of
+    a turn, errors of tools (one a line). It is None if the turn has no such part.
     """
 
     role: str
@@ -126,7 +126,7 @@ class LookAtKept(Message[Offer | None], frozen=True, kw_only=True):
 class KeepTurns(Message[None], frozen=True, kw_only=True):
     """Store turns of a client session; create it if needed, ignore a repeat.
 
-    Of each file the number of uses is given; a write counts twice.
+    ``files`` has the number of uses of each file; a write counts as two uses.
     """
 
     event_id: str
@@ -142,7 +142,7 @@ class KeepTurns(Message[None], frozen=True, kw_only=True):
 class ReadOwnWork(Message[SessionContext | None], frozen=True, kw_only=True):
     """Read what the caller's user did in a session.
 
-    None if the session is hidden or another user's.
+    The reply is None if the session is hidden, or belongs to another user.
     """
 
 

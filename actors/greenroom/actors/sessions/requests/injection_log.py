@@ -20,7 +20,7 @@ KEPT_DAYS = 90
 MOST_GIVEN = 5_000
 """The most records in the injection log of a user."""
 MOST_WAITING = 200
-"""The most recalls that wait to be written together; one more writes them at once."""
+"""At most this many recalls wait to be written together; one more causes the write at once."""
 Giver = Literal[HookName, "recall"]
 """What gave memories to an agent: a hook of its client, or a reply to `RecallContext`."""
 
@@ -30,7 +30,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         least: The least probability, or relevance, that a memory needed; None if there was no threshold.
-        left_out: How many memories that matched were left out, by reason.
+        left_out: The number of matching memories that were left out, by reason.
     """
 
     hook: HookName
@@ -46,9 +46,9 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NoteGiven(Message[None], frozen=True, kw_only=True):
-    """Record what a session was given; without memories and lines only its request.
+    """Record what a session was given; without memories and lines, only the session's request.
 
-    ``fresh``: its model no longer has what it was given before.
+    ``fresh`` means that the session's model no longer has what it was given before.
     """
 
     of: ClientSession
@@ -64,7 +64,7 @@ class WriteRecalled(Message[None], frozen=True, kw_only=True):
 class ReadGiven(Message["GivenRead"], frozen=True, kw_only=True):
     """Read the injection log, newest first.
 
-    Of a client session the beginning of its id is enough; ``before`` a number are older records.
+    ``session`` may be the beginning of a client session's id; ``before`` selects records with lower numbers.
     """
 
     session: str = ""
@@ -77,9 +77,9 @@ class ReadGiven(Message["GivenRead"], frozen=True, kw_only=True):
 
 
 class MemoryGiven(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory in the injection log; ``used`` is when its use was observed.
+    """A memory in the injection log; ``used`` is when a use of it was observed.
 
-    ``key``: its present key; empty if it is forgotten, or hidden from the reader.
+    ``key`` is the memory's current key; empty if the memory is forgotten, or hidden from the reader.
     """
 
     memory_id: str
@@ -121,7 +121,7 @@ class GivenRead(msgspec.Struct, frozen=True, kw_only=True):
 class ToldMemory(msgspec.Struct, frozen=True, kw_only=True):
     """A memory that an agent was given, as in `MemoryGiven`.
 
-    ``now``: its present state; null if it is forgotten, or hidden from the reader.
+    ``now`` is the memory's current state; null if the memory is forgotten, or hidden from the reader.
     """
 
     memory_id: str

@@ -28,7 +28,7 @@ Attempt = Annotated[str, Meta(pattern=r"^[0-9a-f]{32}(?!\n)$")]
 class PayloadEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The event part of a message of the session service.
 
-    ``is_json``: the content of the message is the event's JSON.
+    ``is_json`` says whether the content of the message is the event's JSON.
     """
 
     event_id: requests.EventId
@@ -45,9 +45,9 @@ class PayloadMessage(
     """A message as the exporter sees it.
 
     Attributes:
-        message_id: Unchanged by an import: ids ascend within a session and fit their times.
-        agent_type: The type of agents that may read an ``agent_only`` message; an import never widens it.
-        parent_message_id: The message that it answers, if that is visible too.
+        message_id: An import does not change it: ids ascend within a session and fit their times.
+        agent_type: The type of agents that may read an ``agent_only`` message; an import adds no readers.
+        parent_message_id: The message that it answers, if the exporter may see that message, too.
     """
 
     message_id: types.MessageId
@@ -123,11 +123,11 @@ class StageMessages(Message[None], frozen=True, kw_only=True):
 
 
 class DropStaged(Message[None], frozen=True, kw_only=True):
-    """Timer: drop staged messages that no session was created from."""
+    """Timer: drop staged messages from which no session was created."""
 
 
 class Restored(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `MakeRestored`; ``importing``: the attempt of the memory import that the commit decided."""
+    """Answers `MakeRestored`; ``importing`` is the attempt of the memory import that it decided."""
 
     read: session_context.ContextRead
     restored_at: datetime
@@ -160,7 +160,7 @@ class MakeRestored(Message[Restored], frozen=True, kw_only=True):
 
 
 class FindExported(Message[bool], frozen=True, kw_only=True):
-    """Check that the exported session exists, is writable for the caller, and is not older."""
+    """Check that the session exists as exported or newer, and is writable for the caller."""
 
     created_at: datetime
     updated_at: datetime
@@ -168,7 +168,7 @@ class FindExported(Message[bool], frozen=True, kw_only=True):
 
 
 Place = Literal["free", "made", "taken"]
-"""For an attempt: the address is free, has the attempt's own session, or another one."""
+"""What an attempt finds at an address: no session, the attempt's own session, or another session."""
 
 
 class FindAttempt(Message[Place], frozen=True, kw_only=True):

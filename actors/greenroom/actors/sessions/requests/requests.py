@@ -1,8 +1,8 @@
 """Requests to a session.
 
-A field of a tool's request is its parameter: name, type, limit and default.
+Each field of a tool's request is a parameter of the tool: name, type, limit and default.
 
-Those of the session service, from `AppendEvent` on, are no tools, so none of them is in `REQUESTS`.
+Requests of the session service, from `AppendEvent` on, are not tools, so `REQUESTS` does not list them.
 """
 
 from datetime import datetime
@@ -206,7 +206,7 @@ class SearchContext(Message[replies.SearchResults], frozen=True, metaclass=Check
 class FindMessages(Message[replies.SearchResults], frozen=True, kw_only=True):
     """Run a search with its interpreted query; not a tool.
 
-    ``text`` is the query without the times that it names; None: unchanged.
+    ``text`` is the query without the times that it names; None means the whole query.
     """
 
     audit_action: ClassVar[str] = "search_context"
@@ -279,7 +279,7 @@ class SearchByTimerange(
 
 
 class EventView(msgspec.Struct, frozen=True, kw_only=True):
-    """An event as its reader gets it; ``content`` is the JSON object of the sender."""
+    """An event as a reader gets it; ``content`` is the JSON object that was sent."""
 
     event_id: str
     timestamp: datetime
@@ -291,9 +291,9 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """A session at one moment, with the events up to ``newest_id``, 0 for none.
+    """A session at one moment; ``newest_id`` is its newest event, or 0 without events.
 
-    The last event is no message of a tool.
+    The last event is the last one that is not a message of a tool.
     """
 
     damaged: Damaged | UnsetType = UNSET
@@ -305,7 +305,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of events, oldest first; ``last_id`` continues it, None at the end."""
+    """A page of events in the requested order; ``last_id`` continues it, None at the end."""
 
     damaged: Damaged | UnsetType = UNSET
 
@@ -314,7 +314,7 @@ class EventPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StateValue(msgspec.Struct, frozen=True, kw_only=True):
-    """The value of a key of the state; ``found``: whether there is one."""
+    """The value of one key of the state; ``found`` says whether the key exists."""
 
     found: bool
     value: msgspec.Raw = msgspec.field(default_factory=lambda: msgspec.Raw(b"null"))
@@ -323,8 +323,8 @@ class StateValue(msgspec.Struct, frozen=True, kw_only=True):
 class AppendEvent(Message[EventView], frozen=True, kw_only=True):
     """Append an event and merge its changes of state atomically; a repeat changes nothing.
 
-    ``whole``: the JSON of a content that is too large for a message; ``content`` is then the text that agents
-    see instead. Otherwise empty.
+    ``whole`` is the JSON of a content that is too large for a message, and empty for any other content. If it
+    is set, agents see the text in ``content`` instead.
     """
 
     session_id: types.SessionId
@@ -340,9 +340,9 @@ class AppendEvent(Message[EventView], frozen=True, kw_only=True):
 
 
 class SharedChange(msgspec.Struct, frozen=True, kw_only=True):
-    """Changes of shared state: the state of a further session, which the first change creates.
+    """Changes of shared state, which another session holds; the first change creates that session.
 
-    ``user_id``: the user who owns it; None: all users.
+    ``user_id`` is the user who owns the state; None if it belongs to all users.
     """
 
     session_id: types.SessionId
@@ -369,8 +369,8 @@ class EventAppended(msgspec.Struct, frozen=True, kw_only=True):
 class AppendSharing(Message[EventAppended], frozen=True, kw_only=True):
     """Append an event and change the session's shared state atomically.
 
-    ``after_event``: the expected last visible event, not counting messages of tools; empty for none. Any
-    other one is a conflict.
+    ``after_event`` is the id of the expected last visible event, not counting messages of tools; empty if no
+    event is expected. If another event is the last one, this is a conflict.
     """
 
     audit_action: ClassVar[str] = "append_event"
@@ -433,14 +433,14 @@ class GetNewestEvents(Message[EventPage], frozen=True, kw_only=True):
 
 
 class EventsRemoved(msgspec.Struct, frozen=True, kw_only=True):
-    """How many events were removed, and the newest of them."""
+    """The number of removed events, and the newest of them."""
 
     count: int
     newest: EventView | None
 
 
 class RemoveEvents(Message[EventsRemoved], frozen=True, kw_only=True):
-    """Remove the newest events that the caller may see, all without a limit."""
+    """Remove the newest events that the caller may see; without a limit, all of them."""
 
     session_id: types.SessionId
     limit: Annotated[int, Meta(ge=1)] | None = None

@@ -32,7 +32,7 @@ MigrationOutcome = Literal["started", "handed_over", "resumed", "exported", "res
 class FileUse(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A file that was read or changed.
 
-    Without ``importance`` its importance follows from the number of uses.
+    Without ``importance``, the number of uses determines how important the file is.
     """
 
     path: Annotated[str, Meta(min_length=1, max_length=1_024)]
@@ -48,7 +48,7 @@ class DecisionMade(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class WorkflowState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The state of the work: task, present step, next steps, blockers."""
+    """The state of the work: task, current step, next steps, blockers."""
 
     task: Line
     step: Line | None = None
@@ -62,7 +62,7 @@ Searches = Annotated[list[Line], Meta(max_length=MOST_GIVEN, description="made o
 Decisions = Annotated[list[DecisionMade], Meta(max_length=MOST_GIVEN, description="what was chosen, and why")]
 
 
-# -- the context; passports are held to the same limits as requests -------------
+# -- the context; the same limits hold for passports and requests -------------
 
 MOST_FILES = 200
 """The most entries of each kind in a context."""
@@ -121,7 +121,7 @@ class MemoryUse(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 SUMMARY_REASON: Final = "the session ended with this summary"
-"""The reason of a decision that is the summary of `EndSession`."""
+"""The reason (``why``) in the decision that has the summary of `EndSession`."""
 
 
 class DecisionView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -155,10 +155,10 @@ class SessionContext(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     Files are ordered by importance, everything else newest first.
 
     Attributes:
-        files_accessed: Those of the reader's user only, as in ``recent_searches`` and ``memories``.
-        decisions: Those of the whole session, as is ``workflow_state``.
-        files: The older name of ``files_accessed``; read, never written. So are ``searches`` and
-            ``workflow``.
+        files_accessed: Files of the reader's user only; so are ``recent_searches`` and ``memories``.
+        decisions: Decisions of the whole session; ``workflow_state`` belongs to the whole session, too.
+        files: The older name of ``files_accessed``, which is read but never written. ``searches`` and
+            ``workflow`` are older names, too.
     """
 
     files_accessed: _FilesSeen = []
@@ -176,7 +176,7 @@ class SessionContext(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Migration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One migration of a session between tools; ``server`` is its server of origin, if another."""
+    """A migration of a session between tools; ``server`` names its origin, if another server."""
 
     from_tool: _Short | None
     to_tool: _Short | None
@@ -197,7 +197,7 @@ class TalkView(msgspec.Struct, frozen=True, kw_only=True):
     """The number of messages that the reader may see, and the calls that read them.
 
     Attributes:
-        rest: The call that reads the newest message in full, where the briefing truncates it.
+        rest: The call that reads the newest message in full, if the briefing truncates it.
         earlier: The call that reads the messages of the session that this one continues.
     """
 
@@ -343,7 +343,7 @@ class NotedFile(msgspec.Struct, frozen=True, array_like=True):
 
 
 class NotedSearch(msgspec.Struct, frozen=True, array_like=True):
-    """A search; ``is_private``: visible to this agent only, not to others of its user."""
+    """A search; if ``is_private``, only this agent sees it, not other agents of the user."""
 
     query: str
     tool: str
@@ -361,10 +361,10 @@ class NotedMemory(msgspec.Struct, frozen=True, array_like=True):
 class NoteContext(Message[None], frozen=True, kw_only=True):
     """Report the files, searches and memories that the server observed.
 
-    A closed or hidden session ignores it.
+    A closed or hidden session ignores the report.
 
     Attributes:
-        files: In the order of their last use, as are ``searches`` and ``memories`` in theirs.
+        files: In the order of last use; ``searches`` and ``memories`` are in the same order.
         search: Older processes send one search, or one memory, instead of the lists.
     """
 

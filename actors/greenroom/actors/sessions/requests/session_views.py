@@ -18,7 +18,7 @@ from greenroom.runtime import Message
 
 
 class AnsweredMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """The parent of a message, itself on another page; ``line`` is its beginning."""
+    """A parent message that is on another page; ``line`` is the beginning of its text."""
 
     message_id: int
     sender: str
@@ -34,7 +34,7 @@ class Writer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Compaction(msgspec.Struct, frozen=True, kw_only=True):
-    """A compaction of the context of a client's model, and the client's word for why."""
+    """A client's compaction of its model's context; ``reason`` is the client's word."""
 
     at: datetime
     by: str
@@ -45,7 +45,7 @@ class Compaction(msgspec.Struct, frozen=True, kw_only=True):
 class Transcript(replies.Reply, frozen=True, kw_only=True):
     """Answers `ReadTranscript`, oldest message first.
 
-    ``answered``: the parents of messages of this page.
+    ``answered`` has the parents of this page's messages, if they are on other pages.
     """
 
     session: replies.SessionView
@@ -73,7 +73,7 @@ class ReadTranscript(Message[Transcript], frozen=True, metaclass=CheckedWhenBuil
 
 
 class TierCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of messages in each tier, and of all that the reader may see."""
+    """The number of messages in each tier, and of all messages visible to the reader."""
 
     recent: int
     compressed: int
@@ -84,7 +84,7 @@ class TierCounts(msgspec.Struct, frozen=True, kw_only=True):
 class CompressedMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A message reduced to its most informative sentences.
 
-    ``characters``: the length of the full message, which `GetMessages` returns.
+    ``characters`` is the length of the full message, which `GetMessages` returns.
     """
 
     message_id: int
@@ -107,8 +107,8 @@ class ConversationResource(Resource, frozen=True, kw_only=True):
     """The visible messages of a session in tiers, oldest first in each tier.
 
     Attributes:
-        characters: The length of the contents of all these messages; ``shown``: of what is returned.
-        cursor: For `GetMessages`, which reads these, newest first.
+        characters: The length of all these messages in full; ``shown`` is the length of the returned texts.
+        cursor: A cursor for `GetMessages`, which then reads the older messages.
     """
 
     session_id: str
@@ -137,7 +137,7 @@ class CurrentSessionResource(Resource, frozen=True, kw_only=True):
 class SessionResource(Resource, frozen=True, kw_only=True):
     """A session with its newest visible messages, oldest first.
 
-    ``cursor`` is for `GetMessages`, which reads older ones.
+    ``cursor`` is for `GetMessages`, which then reads the older messages.
     """
 
     session: replies.SessionView

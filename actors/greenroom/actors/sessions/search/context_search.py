@@ -50,8 +50,8 @@ class ExplainSessionSearch(
 ):
     """Explain the results of a session search, and the rank of one message.
 
-    It searches like the tool `search_context`: ``usual`` with the defaults, ``everything`` with the lowest
-    score and no limit of age.
+    It searches as the tool `search_context` does, in two modes. ``usual`` has the defaults; ``everything``
+    has the lowest score and no limit of age.
     """
 
     session_id: types.SessionId

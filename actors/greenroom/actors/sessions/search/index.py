@@ -31,13 +31,13 @@ from greenroom.runtime import Slices, finish
 
 Mask = npt.NDArray[np.bool_]
 
-_STRETCH = 2_048  # characters prepared without a pause (0.5 ms; 5 ms if each is one of the worst)
-_LOOK = 250_000  # characters looked through for a phrase between two looks at the clock
+_STRETCH = 2_048  # characters prepared without a pause (0.5 ms, at worst 5 ms)
+_LOOK = 250_000  # characters searched for a phrase without a pause
 _INSIDE_WORD = 70.0
 _LEAST = 0.01
 _SEALED_ROWS, _SEALED_SHARE = 64, 0.25
-"""The number and share of new rows from which a search sorts them first, which halves their memory."""
-_ROW_BYTES = 16  # a row's slots in the lists
+"""With this number and share of new rows, a search first sorts these rows, which halves their memory."""
+_ROW_BYTES = 16  # memory of a row's slots in the lists
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +45,10 @@ class SearchRequest:
     """A search request: the query, and the messages in scope.
 
     Attributes:
-        words: The query without times; None: all of it.
-        times: The times that it names in words; dates are read from ``text``.
-        vectors: The vectors of the query; None to search by words only. The sentence vector is used, or else
-            those of words: messages have no token vectors.
+        words: The query without times; None means the whole query.
+        times: The times that the query names in words; dates are read from ``text``.
+        vectors: The vectors of the query; None to search by words only. The search uses the sentence vector,
+            or else the word vectors, because messages have no token vectors.
     """
 
     text: str
@@ -70,7 +70,7 @@ class Key(NamedTuple):
 
 
 class Match(NamedTuple):
-    """A match with its score, 0-100; 100 for the query as a phrase."""
+    """A match with its score, 0-100; 100 if it contains the query as a phrase."""
 
     id: int
     score: float
@@ -89,7 +89,7 @@ class SearchIndex:
         self._metadata: list[str] = []
         self._lowest, self._highest = 0, -1
         self._key_bytes = 0
-        self._view: tuple[tuple[int, bool], Messages, View] | None = None  # of the search before
+        self._view: tuple[tuple[int, bool], Messages, View] | None = None  # of the previous search
 
     def __len__(self) -> int:
         return len(self._texts)
@@ -117,7 +117,7 @@ class SearchIndex:
         *,
         created_at: int = 0,
     ) -> Slices[None]:
-        """Add one message; an existing one of the same id and partition stays.
+        """Add one message; an existing message with the same id and partition stays.
 
         The message may be long. Do not use the index before the generator returns.
 
@@ -198,8 +198,8 @@ class SearchIndex:
     def search(self, request: SearchRequest) -> Slices[list[Match]]:
         """Return the matches, best first.
 
-        Ties: the stronger message (for phrases: by the named sender), then the shorter (by powers of two),
-            then the newer. Do not add to the index before the generator returns.
+        Of equal scores the stronger message is first (for phrases: by the named sender), then the shorter one
+            (by powers of two), then the newer one. Do not add to the index before the generator returns.
         """
         scores = yield from self._score_rows(request)
         return self._best(scores, request)
@@ -207,9 +207,9 @@ class SearchIndex:
     def explain(
         self, request: SearchRequest, about: int | None
     ) -> Slices[tuple[list[tuple[Match, Reasons]], tuple[Match, Reasons] | None]]:
-        """Return the matches with reasons, and one message whatever its score.
+        """Return the matches with reasons, and the message ``about`` whatever its score.
 
-        That one is None if no message in scope has the id.
+        The latter is None if no message in scope has the id ``about``.
         """
         scores = yield from self._score_rows(request, explain=True)
         seen = self._visible_rows(request)
@@ -324,8 +324,8 @@ def _raise_phrases(
 ) -> Slices[None]:
     """Raise the scores of messages that contain the query literally.
 
-    A query without a word in any message (stop words, symbols) is searched for in all messages, at last also
-    inside words.
+    If no message has a word of the query (stop words, symbols), all messages are searched: first for the
+    query as whole words, then for the query inside words.
     """
     if scores.shared:
         rows = np.flatnonzero(scores.candidates & visible)

@@ -1,7 +1,7 @@
 """Search of a session: its index in memory, and the vectors of its messages.
 
 Requests fill the index as they need it (`search_windows`); it lives as long as the actor is resident. A
-session without searches has none.
+session that was not searched has no index.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from greenroom.runtime import Context, RecordDamagedError, Slices
 if TYPE_CHECKING:
     from greenroom.actors.sessions.search.index import SearchIndex, SearchRequest
 
-AT_ONCE: Final = 256  # vectors put in their places without a pause (1 ms)
+AT_ONCE: Final = 256  # vectors that are set without a pause (1 ms)
 BATCH_CHARACTERS: Final = 400_000
 
 
@@ -71,7 +71,7 @@ class MessageSearch:
         return 0 if self._index is None else self._index.resident_bytes()
 
     def note_lost(self, context: Context, partitions: Iterable[Partition]) -> None:
-        """Report damaged messages in the reply, also those of earlier searches."""
+        """Report damaged messages in the reply, including those that earlier searches found."""
         self._lost |= {int(each.entry["message_id"]) for each in context.damage if "message_id" in each.entry}
         for message_id in self._lost:
             read_undamaged(context, message_log.find, context, partitions, message_id)
@@ -126,7 +126,7 @@ class MessageSearch:
         return self.vectors.forget(context, message_ids)
 
     def texts(self, request: TextsToEmbed, context: Context) -> Slices[UnembeddedTexts]:
-        """Return texts without vectors in a space, of messages that were ever searched."""
+        """Return texts that lack vectors in a space, of messages that were searched before."""
         if request.space == context.sidecar.quick_space:
             yield from self.vectors.drop_all_but(context, None)
             return UnembeddedTexts(texts=[], remaining=0)
@@ -162,14 +162,14 @@ class MessageSearch:
         return VectorsStored(stored=len(there), remaining=count)
 
     def _sound(self, context: Context, message_id: int) -> Entry | None:
-        """Return a sound message; other replies report damage."""
+        """Return a message; None if it is missing or damaged (other replies report damage)."""
         try:
             return message_log.find(context, self._counters.all_partitions(), message_id)
         except RecordDamagedError:
             return None
 
     def _comparable(self, vectors: QueryVectors | None, context: Context) -> QueryVectors | None:
-        """Return the query's vectors in the space of the messages; of a model without words."""
+        """Return the query's vectors in the messages' space: sentence vector, or else word vectors."""
         if vectors is None:
             return None
         found = vectors.in_space(context.sidecar.quick_space or self.vectors.serving(context))
@@ -214,7 +214,7 @@ class MessageSearch:
         self._looked += len(new)
 
     def _embed(self, index: SearchIndex, wanted: SearchRequest, space: str, context: Context) -> Slices[None]:
-        """Compute fast vectors, for as many characters as one search may."""
+        """Compute fast vectors, within the limit of characters of one search."""
         left = CHARACTERS
         while left > 0:
             made: dict[int, Vectors] = {}
@@ -235,7 +235,7 @@ class MessageSearch:
     def _without_vectors(self, space: str, limit: int, context: Context) -> Slices[tuple[list[int], int]]:
         """Return messages without vectors in a space, and their number.
 
-        First those in the index, then those with vectors in other spaces, from earlier searches.
+        Messages in the index come first, then messages with vectors in other spaces, from earlier searches.
         """
         if self._index is not None:
             yield from self._prepared.catch_up(context, self._counters)

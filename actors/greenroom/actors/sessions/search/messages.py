@@ -1,7 +1,7 @@
 """The messages of a session as a corpus for ranking, and the expansion of queries.
 
-A word of a query also finds longer words, short and long forms, and typing errors. The similarity of a word,
-0-1, depends on the share of it that the query has. Ranking uses it as the term count.
+A word of a query also finds longer words, short and long forms, and typing errors. The similarity of a found
+word, 0-1, depends on how much of it the query's word covers. Ranking uses the similarity as term count.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from greenroom.runtime import Slices
 MOST = 24
 """The most words that one word of a query expands to."""
 
-_SURE = 4  # the fewest characters of a word that may be a part of another
+_SURE = 4  # a word needs at least this many characters to be found as a part of another word
 _START, _START_SHARE = 0.6, 0.3
 _INSIDE, _INSIDE_SHARE = 0.5, 0.35
-_NEAR, _BEGINNING = 55.0, 3  # per cent, or first letters: typing errors and endings change less
-_INSTEAD = 0.9  # for the separate parts of a compound, and for the name of a month
+_NEAR, _BEGINNING = 55.0, 3  # least likeness (per cent), or equal first letters, of a misspelt word
+_INSTEAD = 0.9  # similarity of the separate parts of a compound, and of the name of a month
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int32]
@@ -45,7 +45,7 @@ class Messages:
     Messages are neighbours in the order of ids. They belong to no conversation, since one conversation for
     all would not distinguish them. Metadata is searched like text, but adds no length and no times.
 
-    It is valid until the corpus changes.
+    The object is valid until the corpus changes.
     """
 
     def __init__(self, corpus: Corpus, *, metadata: bool) -> None:
@@ -62,7 +62,7 @@ class Messages:
         self._lines: list[str] = []
 
     def learn(self, term: str, found: Iterable[Postings]) -> int:
-        """Merge posting lists into that of ``term``, with the highest counts; return its rows."""
+        """Merge posting lists into one for ``term``, with the highest counts; return its length."""
         some = [(rows, times) for rows, times in found if len(rows)]
         if len(some) == 1:
             rows, times = some[0]
@@ -129,7 +129,7 @@ class Messages:
         return Neighbours(previous, following, place, rows)
 
     def vectors(self, space: str) -> tuple[npt.NDArray[np.int8], Floats, Mask] | None:
-        """Return the vectors; messages have none."""
+        """Return the vectors of messages in a space, if there are any."""
         return self._corpus.vectors(space)
 
     def token_vectors(self, space: str, rows: Sequence[int]) -> list[npt.NDArray[np.int8] | None]:
@@ -138,14 +138,14 @@ class Messages:
 
 
 class ExpandedQuery(NamedTuple):
-    """Terms for ranking, and the number of those that no visible message has."""
+    """Terms for ranking, and the number of query terms that no visible message has."""
 
     terms: tuple[Term, ...]
     unknown: int
 
 
 def expand(messages: Messages, view: View, terms: Sequence[Term]) -> Slices[ExpandedQuery]:
-    """Let ``messages`` learn the rows with each of ``terms`` in any form."""
+    """Make ``messages`` learn which rows have each of ``terms``, in any form."""
     names = yield from _find_full_names(view, terms)
     wanted = [term for term in terms if term.term not in names]
     known = {term.term: view.postings("text", term.term) for term in wanted}
@@ -185,7 +185,7 @@ def _find_full_names(view: View, terms: Sequence[Term]) -> Slices[set[str]]:
 def _find_containing(messages: Messages, wanted: dict[str, bool]) -> Slices[dict[str, dict[str, float]]]:
     """Map each term to the terms that contain it, with their similarity.
 
-    ``wanted`` says whether a message has the term itself. Then it must be longer.
+    ``wanted`` says whether a message has the term itself. If so, the term needs `_SURE` characters.
     """
     alike: dict[str, dict[str, float]] = {term: {} for term in wanted}
     parts = {
@@ -215,9 +215,9 @@ def _with(part: str, lines: str) -> Iterator[str]:
 
 
 def _resembles(view: View, term: Term) -> Slices[bool]:
-    """Return whether some word is similar enough to an unknown one to try corrections.
+    """Return whether some word is similar enough to an unknown word to try corrections.
 
-    Corrections take 1 ms, in a short session more than the rest of the search.
+    Corrections take 1 ms; in a short session, this is more than the rest of the search takes.
     """
     begins = term.word.lower()[:_BEGINNING]
     for block in view.corpus.vocabulary("text"):

@@ -21,9 +21,9 @@ _TRIES = 64  # occurrences to check for word boundaries
 
 
 class Preview(NamedTuple):
-    """An excerpt of a message, and where the match is in it, in characters.
+    """An excerpt of a message, and the span of the match in it, in characters.
 
-    The place is empty if only sender, metadata or neighbours match.
+    The span is empty if only sender, metadata or neighbours match.
     """
 
     text: str
@@ -34,10 +34,10 @@ class Preview(NamedTuple):
 def preview(content: str, query: str, width: int = 150, *, looked_at: int = LOOKED_AT) -> Preview:
     """Return at most ``width`` characters of ``content`` around its best match.
 
-    Single words are searched for in at most ``looked_at`` characters from the first one on.
+    Single words are searched for in at most ``looked_at`` characters, from the first word found on.
 
     The best match is the literal query, or else the span of at most ``width`` characters with the most
-    different words of the query. It takes a few milliseconds for a content of 1 MB.
+    different words of the query. To find it takes a few milliseconds for a content of 1 MB.
     """
     start, end = _match(content, query, width, min(looked_at, LOOKED_AT))
     end = min(end, start + width)
@@ -112,7 +112,7 @@ def _densest(content: str, query: str, width: int, most: int) -> tuple[int, int]
 
 
 def _first_word(content: str, query: str, most: int) -> int:
-    """Return the place of the first exact word; 0 if it is within ``most`` characters."""
+    """Return the place of the first exact word; 0 if within the first ``most`` characters."""
     if len(content) <= most:
         return 0
     whole = compose(content)

@@ -1,10 +1,10 @@
 """Scores of messages from 0 to 100, comparable between queries.
 
-    strength = the sum of the signals of ranking. Signals that hold for any query (a message is long,
-               is a question) count f / (f + 3), so less for short queries. In place of signals of whole
-               conversations there are those of nearby messages; cosines are those above the average
-    f        = the strength of a message with each word of the query once, by the sender and of the
-               time that the query names, with the same meaning
+    strength = the sum of the ranking signals. Signals that hold for any query (a message is long, is a
+               question) are multiplied by f / (f + 3), so they count less for short queries. Signals of
+               nearby messages replace signals of whole conversations; from a cosine the average is subtracted
+    f        = the strength of a message that has each word of the query once, the sender and the time
+               that the query names, and the same meaning
     own      = the share of the query's words in the message itself, weighted by rarity         (0-1)
     score    = 97 * max(strength / (1.2 * f), own) ** (1 / max(1, 0.75 * log2(words)))          (0-97)
 
@@ -14,8 +14,8 @@ question. The factor 1.2 is there because neighbours mostly have some of the wor
     rarity   = ln(1 + (n + 50) / (df + 5))   for a word in df of n messages
 
 - the query as a phrase (stems, in order) scores 100;
-- a message with all words, even misspelt or in part, scores by its own words: 97 if it has just these; if
-  a word is missing, it scores 95 at most;
+- a message with all words, even misspelt or in part, scores by its own words: 97 if it has them exactly. If
+  a word is missing, the message scores 95 at most;
 - a message without any word of the query stays below 60, whatever its meaning and neighbours: in a long
   session most of the messages with a similar vector are not relevant. In a query of up to three words, the
   name of the message's sender does not count as a word;
@@ -56,7 +56,7 @@ _GENERIC = frozenset({"length", "opening", "question", "temporal", "reply"})
 """Signals that hold for any query."""
 _DAMPED = 3.0
 _MEANT = 0.3
-"""The cosine of a message with the full meaning, above that of an average message."""
+"""How far the cosine of a message with the full meaning is above the average cosine."""
 _NAME_WEIGHT = 2.0
 _MENTION = 0.7
 _SHORT = 3
@@ -64,7 +64,7 @@ _CLOSE = 0.01  # scores have two decimals
 REACH = 10
 """The number of visible messages before and after a message that count as near."""
 _STEPS = (1, 2, 4, 3)
-"""Widths with the sum `REACH`, none larger than the sum of those before plus one."""
+"""Widths with the sum `REACH`; each is at most one more than the sum of the widths before it."""
 _ROUNDING = 1e-6
 
 
@@ -88,7 +88,7 @@ class Scores(NamedTuple):
 
 
 class Reasons(NamedTuple):
-    """The reasons for a score; ``parts``: shares of the expected strength, by signal."""
+    """The reasons for a score; ``parts`` has each signal's share of the expected strength."""
 
     parts: Mapping[str, float]
     decided: str
@@ -108,9 +108,9 @@ def score(
     *,
     explain: bool = False,
 ) -> Slices[Scores]:
-    """Score the ranked rows, which are all related rows.
+    """Score the ranked rows; all other rows are unrelated.
 
-    ``unknown`` is the number of query words in no visible message.
+    ``unknown`` is the number of query words that no visible message has.
     """
     yield
     unknown += len(ranked.unknown)

@@ -1,7 +1,7 @@
 """The window of a search: the prepared messages, and how far back they reach.
 
-The prepared part grows backwards as requests need, and forwards with new messages. A search prepares at most
-`CHARACTERS`; the next search continues.
+The prepared part grows backwards when requests need older messages, and forwards with new messages. A search
+prepares at most `CHARACTERS`; the next search continues.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from greenroom.actors.sessions.search.index import SearchIndex
 
 CHARACTERS: Final = 2_500_000
-"""The characters of messages that one search prepares, plus the rest of its last message: 0.6 s."""
+"""One search prepares at most this many characters, plus the rest of its last message: 0.6 s."""
 
 
 class Window(NamedTuple):
-    """The messages in scope: from ``oldest_id`` on, ``scanned`` of them."""
+    """The messages in scope: all from ``oldest_id`` on; ``scanned`` is their number."""
 
     oldest_id: int
     scanned: int
@@ -38,7 +38,7 @@ class PreparedMessages:
 
     Attributes:
         newer: Ids added after the first preparation, ascending.
-        older: Ids prepared backwards from then on, descending.
+        older: Ids that the first preparation and later ones prepared backwards, descending.
         top: No message above this id is prepared.
         complete: Whether the partition's first message is prepared.
     """
@@ -87,13 +87,13 @@ class SearchWindows:
     ) -> Slices[Window | None]:
         """Prepare the newest messages in ``partitions``, within the limit of one search.
 
-        Returns None if there are more new messages than that: a new index is cheaper.
+        Returns None if the new messages exceed this limit, because then a new index is cheaper.
 
         Args:
             context: The message's context.
             partitions: The partitions of the reader.
             newest_id: The highest id in these partitions, or more.
-            lowest_id: The lowest id of the window, for its age.
+            lowest_id: The lowest id that is recent enough for the window.
             rows: The most messages of the window; None for all.
         """
         self._left = CHARACTERS
@@ -133,7 +133,7 @@ class SearchWindows:
         lowest_id: int,
         rows: int | None,
     ) -> Slices[None]:
-        """Prepare backwards, always in the shallowest partition, until the window is covered."""
+        """Prepare backwards, always the partition that reaches back least, until the window is covered."""
         walks: dict[Partition, Iterator[Entry]] = {}
         while self._left > 0:
             shallow = [

@@ -1,11 +1,11 @@
 """The session directory: index rows that sessions write and listings read.
 
-A listing must be in the order of what its reader may see. So a session has rows for each audience that sees
-something in it:
+A listing is ordered by the activity that its reader may see. So a session has rows for each audience that
+sees something in it:
 
     b                       the session: what a listing shows of it
     s audience NUL time tie the order of activity, newest first (the time is inverted)
-    p audience              the same activity by session: when, and how many messages
+    p audience              the same activity by session: its time, and the number of messages
 
 The rows of the public audience exist from the start, and move when the session itself changes.
 """
@@ -41,7 +41,7 @@ _INVERTED = (1 << 64) - 1
 class BaseRow(msgspec.Struct, frozen=True, array_like=True):
     """A session in a listing; see `Header`.
 
-    ``tool`` is the client tool that it is in; None if it is in none, or in rows of older programs.
+    ``tool`` is the client tool that the session is in; None without a tool, and in rows of older versions.
     """
 
     purpose: str
@@ -57,7 +57,7 @@ class BaseRow(msgspec.Struct, frozen=True, array_like=True):
 class ActivityRow(msgspec.Struct, frozen=True, array_like=True):
     """The latest activity that an audience sees in a session, and its number of messages.
 
-    ``others`` of the ``messages`` are events other than messages; older stores have none.
+    ``messages`` includes ``others`` events that are not messages; rows of older stores do not count these.
     """
 
     at: int
@@ -140,8 +140,8 @@ def _tie(session_id: str) -> bytes:
 def order_of(position: bytes, place: bytes) -> bytes:
     """Return a sort key that merges the orders of several audiences.
 
-    An encrypted store changes the tie-breaking bytes, and with them the stored order of equal times: these
-    come from the row's place.
+    An encrypted store changes the tie-breaking bytes, and so the stored order of equal times. Therefore the
+    sort key takes these bytes from the row's place.
     """
     return position[:_TIME_BYTES] + place[-_TIME_BYTES - _TIE_BYTES :]
 
@@ -282,7 +282,7 @@ def base_at(reader: IndexReader, place: Place) -> BaseRow | None:
     """Return the row of the session at ``place``, if the reader may see it."""
     try:
         base = reader.get(INDEX, BASE, place.address, BaseRow)
-    except RecordDamagedError as error:  # its project is unknown, so its readers are too
+    except RecordDamagedError as error:  # the project, and so the readers, are unknown
         reader.note_damage(damaged_entry(error, "a session"))
         return None
     if base is None or not policy.may_see_session(reader.principal, base.project_id):
@@ -293,7 +293,7 @@ def base_at(reader: IndexReader, place: Place) -> BaseRow | None:
 def summary_at(
     reader: IndexReader, place: Place, audiences: tuple[str, ...], base: BaseRow
 ) -> replies.SessionSummary | None:
-    """Return the summary of the session at ``place``; None if its place is another one."""
+    """Return the summary of the session at ``place``; None if the session belongs elsewhere."""
     activities: dict[str, ActivityRow] = {}
     for audience in audiences:
         try:
@@ -303,7 +303,7 @@ def summary_at(
             return None
         if activity:
             activities[audience] = activity
-    if not activities:  # lost in a repair; the session itself is readable
+    if not activities:  # a repair lost the rows; the session itself is readable
         return None
     newest = max(activities, key=lambda audience: activities[audience].at)
     if audiences[place.order] != newest or activities[newest].at != time_of(place.position):
@@ -325,7 +325,7 @@ def summary_at(
 
 
 def _lost_place(reader: IndexReader, error: RecordDamagedError) -> RecordDamagedError:
-    """Return the error for a damaged place, with a visible session's id."""
+    """Return the error for a damaged place, with the session's id if it is visible."""
     rows = reader.rows(INDEX, BaseRow, prefix=BASE, on_damage=pass_over)
     base = next((row for row in rows if reader.is_of(error, row.address)), None)
     is_seen = base is not None and policy.may_see_session(reader.principal, base.value.project_id)

@@ -70,7 +70,7 @@ def merge(name: str, stored: dict[str, NumberedField], given: msgspec.Raw) -> Sl
 
 
 def merge_any_size(stored: dict[str, NumberedField], given: msgspec.Raw) -> Slices[list[NumberedField]]:
-    """Merge as `merge` does, without a limit of size."""
+    """Merge as `merge` does, but without a size limit."""
     fresh = 1 + max((placed.ordinal for placed in stored.values()), default=-1)
     changes: dict[str, NumberedField] = {}
     for key, value in _split(given).items():

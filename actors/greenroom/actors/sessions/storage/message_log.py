@@ -1,10 +1,10 @@
 """The message log of a session, read in order over the reader's partitions.
 
-Each partition is a separate stream in the store. So a walk reads no hidden message and costs only what is
-visible. Walks are lazy, long ones yield between slices, and none holds more than its page.
+Each partition is a separate stream in the store. So a walk reads no hidden message, and its cost depends only
+on visible messages. Walks are lazy, and long walks yield between slices. A walk holds at most one page.
 
-Messages are counted by sender and partition; the counts of a reader are sums of these. A count over the whole
-session would reveal hidden messages.
+Counters count the messages by sender and partition; a reader's counts are sums of these counters. A count
+over the whole session would reveal hidden messages.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ T = TypeVar("T")
 _ID_BYTES = 8
 HIGHEST_ID = (1 << 53) - 1
 PAGE_BYTES = 7_300_000
-"""The most bytes of the messages of a page in a reply (`answer_bytes`), so that it fits a frame."""
+"""In a reply, a page of messages has at most this many bytes (`answer_bytes`), so that it fits a frame."""
 
-_ENVELOPE_BYTES = 1_000  # a message without its content and metadata, twice
-TALLY_BYTES = 400  # of memory, roughly
+_ENVELOPE_BYTES = 1_000  # a message without its content and metadata, counted twice
+TALLY_BYTES = 400  # memory of one counter, roughly
 
 
 def walk(
@@ -67,7 +67,7 @@ def count(context: Context, partitions: Iterable[Partition], lowest: int) -> Sli
 
 
 def content_bytes(context: Context, partitions: Iterable[Partition]) -> Slices[int]:
-    """Return the bytes of UTF-8 of the contents of the messages."""
+    """Return the size of the contents of all messages, in bytes of UTF-8."""
     found = 0
     for entry in walk(context, partitions):
         found += len(entry.message.content.encode())
@@ -116,8 +116,8 @@ def take_page(
 ) -> Slices[tuple[list[Entry], bool]]:
     """Return the first wanted entries, and whether there are more.
 
-    ``there`` is the number of wanted ones, if known, so that the walk can end at the last. ``whole`` replies
-    have contents in parts, too.
+    ``there`` is the number of wanted entries, if known; it lets the walk end at the last wanted entry. With
+    ``whole``, the reply also has the contents that are stored in parts.
     """
     page: list[Entry] = []
     size = 0
@@ -172,7 +172,7 @@ def _stream(
 class SenderCounters:
     """The counters of one session, in memory.
 
-    ``last_id``: the highest message id, hidden ones included; never return it to a caller.
+    ``last_id`` is the highest message id, hidden ones included; never return it to a caller.
     """
 
     def __init__(self) -> None:
@@ -229,9 +229,9 @@ class SenderCounters:
         context.put(counter_key(partition, sender), counter)
 
     def subtract(self, context: Context, partition: Partition, sender: str, count: int, others: int) -> None:
-        """Stage the removal of messages of a sender; ``others`` of them are events.
+        """Stage the removal of ``count`` messages of a sender; ``others`` of them are other events.
 
-        The counter stays, so that no later id is below one that a reader has reached.
+        The counter stays, so that every later id is above all ids that a reader has reached.
         """
         old = self._partitions[partition][sender]
         counter = msgspec.structs.replace(old, count=old.count - count, others=old.others - others)

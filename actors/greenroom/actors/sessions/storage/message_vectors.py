@@ -1,4 +1,4 @@
-"""Stored vectors of a session's messages: those of a model, which are slow to compute.
+"""Stored vectors of a session's messages: a model's vectors, which are slow to compute.
 
     v                   the spaces in which messages have vectors, the oldest first
     v space id          one message's vector
@@ -55,7 +55,7 @@ class MessageVectors:
         number = self._load_spaces(context).numbers[space]
         try:
             found = context.get(_key(number, message_id), MessageVector)
-        except RecordDamagedError:  # computed again
+        except RecordDamagedError:  # the vector is computed again
             return None
         return None if found is None else Vectors(scale=found.scale, values=found.values)
 
@@ -81,7 +81,7 @@ class MessageVectors:
         return found
 
     def drop_all_but(self, context: Context, space: str | None) -> Slices[None]:
-        """Stage the removal of all spaces but one and those that are retained."""
+        """Stage the removal of all spaces except ``space`` and the spaces that are retained."""
         known = self._load_spaces(context)
         others = [other for other in known.numbers if other != space and not rows.is_kept(context, other)]
         if not others:
@@ -113,7 +113,7 @@ class MessageVectors:
         if self._spaces is None:
             try:
                 self._spaces = context.get(VECTORS, Spaces) or Spaces()
-            except RecordDamagedError:  # computed again
+            except RecordDamagedError:  # the vectors are computed again
                 self._spaces = Spaces()
         return self._spaces
 

@@ -1,10 +1,10 @@
-"""Client tools, and migrations of a session between them: present tool, log, index rows.
+"""Client tools, and migrations of a session between them: current tool, log, index rows.
 
-    w                       which tool works in it, and since when
+    w                       the tool that the session is in, and since when
     g time number           one migration
-    l tag                   when the user of this tag created or last resumed it: its row in the index
+    l tag                   when the user of this tag created or last resumed the session, as in the index
 
-The index finds a user's sessions of a project, the last resumed first:
+The index lists a user's sessions of a project, the last resumed session first. Its sort keys are:
 
     tag of the user, tag of the project, time (inverted)
 """
@@ -35,8 +35,8 @@ class ToolState(msgspec.Struct, frozen=True, array_like=True):
     """The tool that a session is in, and the clients that work in it.
 
     Attributes:
-        importing: The attempt of the memory import that was decided with it.
-        holders: The clients that began to work in it, oldest first. Whether they still do is not stored.
+        importing: The attempt of the memory import that the restoring commit decided.
+        holders: The clients that began to work in it, oldest first. They may have left since.
     """
 
     tool: str
@@ -124,7 +124,7 @@ def put_recent(context: Context, owner: str, project_id: str | None, tool: str) 
 
 
 def remove_recent(context: Context, owner: str, project_id: str | None) -> None:
-    """Stage the end of offers of the session to a user."""
+    """Stage that the session is no longer offered to a user."""
     old = listed_at(context, owner) or None
     if old is not None:
         context.delete_row(INDEX, _position(owner, project_id, old))
@@ -132,7 +132,7 @@ def remove_recent(context: Context, owner: str, project_id: str | None) -> None:
 
 
 def remove_all_recent(context: Context, project_id: str | None) -> None:
-    """Stage the end of offers of the session to all users."""
+    """Stage that the session is no longer offered to any user."""
     for key, at in list(context.scan(int, prefix=RECENT, on_damage=pass_over)):
         context.delete_row(INDEX, key[len(RECENT) :] + _tag(project_id or "") + _inverted(at))
         context.delete(key)

@@ -11,19 +11,19 @@ No record grows with the session, so the cost of a write is constant.
     v ...                       vectors of messages, see `message_vectors`
     k time digest               a compaction of a client's context, by its time and its hook event
 
-New fields come last and have a default, so that older stores can be read. Compactions are visible to every
-reader of the session, and no passport has them.
+New fields come last and have a default, so that older stores can be read. Every reader of the session sees
+the compactions, but a passport does not contain them.
 
-Keys of the kernel have at most 200 bytes: a partition has up to 107, senders and event ids are hashed.
+Keys have at most 200 bytes. A partition needs up to 107 of them, so senders and event ids are hashed.
 
 Message ids ascend and have 53 bits: 47 bits of time, in units of 16 microseconds since 2020, and 6 random
 bits. A gap between two ids reveals no hidden message, since each id comes from the clock and not from the id
 before it. Only if the clock has not passed the last id (it stands still, or jumped back) does the next id
-build on the last one. It adds a random step with a tail so heavy that any gap can be a single step. From
-there the ids run ahead of the clock by a constant until the clock has passed them.
+build on the last one. Then a random step is added. Its distribution has a heavy tail, so any gap can be one
+step. From there the ids run ahead of the clock by a constant until the clock has passed them.
 
-If a clock jumps decades ahead, ids stop following time at `LAST_UNIT` and use such steps for the remaining
-eighth of the 53 bits.
+If a clock jumps decades ahead, ids stop following time at `LAST_UNIT`. They then use random steps for the
+remaining eighth of the 53 bits.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ PARTS = b"p"
 HAS_DEPENDENTS = b"u"
 """The key of the mark that memories or checkpoints belong to the session."""
 _WITH_IDS = frozenset({b"m", PARTS})
-_OF_OWNERS = frozenset({b"c", b"l"})  # of `work_context` and `migrations`
+_OF_OWNERS = frozenset({b"c", b"l"})  # records of `work_context` and `migrations`
 _OWNER_BYTES = 8
 _WITH_DIGESTS = frozenset({b"f", b"m"})
 _DIGEST_BYTES = 16
@@ -83,7 +83,7 @@ LONGEST_STEP = 1 << 20
 class Naming(msgspec.Struct, frozen=True, array_like=True):
     """The state of naming a session by its messages.
 
-    ``left`` further messages may name it; ``by`` is the sender of the one that did, empty for none.
+    ``left`` more messages may name it; ``by`` is the sender of the message that named it, or empty.
     """
 
     left: int
@@ -117,9 +117,9 @@ class Header(msgspec.Struct, frozen=True, array_like=True):
 class StoredEvent(msgspec.Struct, frozen=True, array_like=True):
     """The event part of a message, for the session service.
 
-    ``at`` is the event's own time (microseconds since 1970); its place in the log follows the time of
-    appending. ``is_json``: the content of the message is the event's JSON, else its text. ``whole_bytes``:
-    the size of a content in parts, see `events`; 0 if the message has it.
+    ``at`` is the event's own time (microseconds since 1970); the log is in the order of appending. If
+    ``is_json``, the content of the message is the event's JSON, else the event's text. ``whole_bytes`` is the
+    size of a content that is stored in parts, see `events`; 0 if the message has the content.
     """
 
     event_id: str
@@ -134,9 +134,9 @@ class StoredEvent(msgspec.Struct, frozen=True, array_like=True):
 class StoredMessage(msgspec.Struct, frozen=True, array_like=True):
     """A message; its key has the id, audience and visibility.
 
-    ``metadata`` is JSON as received. ``parent`` has its audience, since a reader of the reply may not see the
-    parent. ``words``: the part of a hook's turn that other agents of the user may read; only hooks write it.
-    ``of_another``: whether an agent of another user than the session's sent it.
+    ``metadata`` is JSON as received. ``parent`` includes the parent's audience, because not every reader of
+    the reply may see the parent. ``words`` is the part of a hook's turn that other agents of the user may
+    read; only hooks write it. ``of_another`` says that the sender's user is not the session's user.
     """
 
     sender: str
@@ -151,12 +151,12 @@ class StoredMessage(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def is_talk(self) -> bool:
-        """Whether this is a message, which makes a session active, and not another event."""
+        """Whether this is a message and no other event; only messages make a session active."""
         return self.event is None or self.event.event_type == "message"
 
 
 def is_by_person(message: StoredMessage) -> bool:
-    """Return whether a person wrote it, according to an agent of the session's user."""
+    """Return whether a person wrote the message, according to an agent of the session's user."""
     if message.of_another:
         return False
     return message.message_type == BY_PERSON or (message.event is not None and message.event.actor == "user")
@@ -169,8 +169,8 @@ class CountedMessage(msgspec.Struct, frozen=True, array_like=True):
 class SenderCounter(msgspec.Struct, frozen=True, array_like=True):
     """The counter of one sender in one partition.
 
-    ``last_at`` is the latest time (microseconds since 1970). ``others`` of the ``count`` are events other
-    than messages.
+    ``last_at`` is the time of the latest message (microseconds since 1970). ``count`` includes ``others``
+    events that are not messages.
     """
 
     audience: str
@@ -316,7 +316,7 @@ def _units(time: int) -> int:
 def _step(random: random.Random) -> int:
     """Return a heavy-tailed random number of at least 1.
 
-    A sum of two looks like one, so a gap does not reveal the number of messages in it.
+    The sum of two steps looks like one step, so a gap does not reveal the number of messages in it.
     """
     return min(int(max(random.random(), 1e-9) ** -2), LONGEST_STEP)
 

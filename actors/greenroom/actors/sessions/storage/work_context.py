@@ -9,8 +9,8 @@
 
 The tag stands for the owner. Files, searches and memories belong to the user who worked with them (the agent,
 if no user is known), so that no one sees what others searched for. A search of an agent's private memories is
-visible to that agent only. Decisions and the state of the work belong to the session, and have the tag of no
-owner. The number of entries of each kind is bounded.
+visible to that agent only. Decisions and the state of the work belong to the session, and have the tag of
+`COMMON`. The number of entries of each kind is bounded.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ COMMON: Final = ""
 _PRIVATE: Final = b"p"
 _TAG_BYTES: Final = 8
 _DIGEST_BYTES: Final = 16
-ENTRY_BYTES: Final = 600  # of memory, roughly
+ENTRY_BYTES: Final = 600  # memory of one entry, roughly
 _PLACES: Final = 4
 
 
@@ -100,15 +100,15 @@ def prefix_of(owner: str) -> bytes:
 
 
 def importance_of(given: float | None, uses: int) -> float:
-    """Return the importance of a file, 0 to 1: given, or from its uses."""
+    """Return the importance of a file, 0 to 1: ``given``, or computed from ``uses``."""
     return round(1 - 0.7**uses if given is None else given, _PLACES)
 
 
 class WorkContext:
-    """The part of one owner in the work context; every reader sees that of `COMMON`.
+    """One owner's part of the work context; every reader sees the part of `COMMON`.
 
     Args:
-        owner: The user's namespace, the agent's if no user is known, or `COMMON`.
+        owner: The user's namespace (the agent's namespace if no user is known), or `COMMON`.
         agent: The only agent that sees it; empty for all agents of the owner.
     """
 
@@ -216,7 +216,7 @@ class WorkContext:
     ) -> None:
         prefix = self._prefix + letter + max(0, entry.at).to_bytes(8)
         taken = [key for key in table if key.startswith(prefix)]
-        # Not the count: deleted entries leave gaps.
+        # The number is not the count of entries: deleted entries leave gaps.
         number = int.from_bytes(max(taken)[len(prefix) :]) + 1 if taken else 0
         key = prefix + number.to_bytes(2)
         table[key] = entry
@@ -230,7 +230,7 @@ class WorkContext:
 def view(
     own: WorkContext, common: WorkContext, principal: Principal, private: WorkContext | None = None
 ) -> session_context.SessionContext:
-    """Merge a reader's own part, the common part, and its private part if given."""
+    """Merge a reader's own part, the common part, and the reader's private part if given."""
     searches = [*_newest(own.searches), *_newest({} if private is None else private.searches)]
     searches.sort(key=lambda search: search.at, reverse=True)
     newest = {search.query: search for search in reversed(searches)}
@@ -271,7 +271,7 @@ class SessionWorkContext:
         return self._part(context, user_namespace(context.principal))
 
     def private(self, context: Context) -> WorkContext:
-        """Return the part that only the sender sees, not other agents of its user."""
+        """Return the part that only the sender sees, not other agents of the same user."""
         return self._part(context, user_namespace(context.principal), context.principal.agent_id)
 
     def common(self, context: Context) -> WorkContext:
@@ -283,7 +283,7 @@ class SessionWorkContext:
         return view(self.own(context), self.common(context), context.principal, self.private(context))
 
     def view_of_user(self, context: Context) -> session_context.SessionContext:
-        """Return the sender's view, limited to entries by agents of its user."""
+        """Return the sender's view, limited to entries by agents of the sender's user."""
         common, part = self.common(context), WorkContext(COMMON)
         made = common.decisions.items()
         part.decisions = {key: each for key, each in made if is_own(each, context.principal)}

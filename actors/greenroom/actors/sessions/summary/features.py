@@ -16,12 +16,12 @@ from greenroom.actors.content.text.analyze import is_question
 from greenroom.actors.sessions.summary.units import Unit
 
 _NEAR: Final = 4
-"""The number of last messages, and of messages around a unit."""
+"""This many messages count as the last ones, and as near before or after a message."""
 _LONG: Final = 160
 """Characters of a long unit."""
 _TINY_MESSAGE: Final = 40
 _SHARE_OF_RARE: Final = 8
-"""A word in more than one of so many messages is not rare."""
+"""A word is not rare if more than one in this many messages has it."""
 _LEAST_RARE: Final = 4
 _LOOKED_AT: Final = 1_200
 _OPENING: Final = 60

@@ -22,7 +22,7 @@ from greenroom.actors.sessions.summary.summary import MOST_MESSAGES
 from greenroom.runtime import Context, Slices
 
 HOOKS_APP: Final = "greenroom-hooks"
-"""The program name of such sessions."""
+"""The program name of sessions that hooks stored."""
 _TOOL: Final = "tool output"
 """No agent can have this name: names of agents have no blank."""
 
@@ -33,7 +33,7 @@ def is_kept_by_hooks(header: Header) -> bool:
 
 
 def is_of_same_user(header: Header | BaseRow, principal: Principal) -> bool:
-    """Return whether a session has the same user, or agent without a user."""
+    """Return whether a session has the same user, or, without a user, the same agent."""
     return header.user_id == principal.user and (
         principal.user is not None or header.created_by == principal.agent_id
     )
@@ -53,7 +53,7 @@ def may_read_retained(header: Header, principal: Principal) -> bool:
 def read_retained(context: Context, partitions: Iterable[Partition]) -> Slices[list[TimedUtterance]]:
     """Return the shared part, oldest first.
 
-    Of consecutive messages of the model only the last is included, and each error once.
+    Of consecutive messages of the model, only the last is included. Each error is included once.
     """
     found: list[TimedUtterance] = []
     errors: set[str] = set()

@@ -2,8 +2,8 @@
 
 A logistic regression on its `Features` gives each unit a probability of importance. Units are selected
 greedily by probability per byte, and each line has the units of one message. `bench/briefing.py` measures the
-selection on ten sessions. The weights were fitted on 26 others, where a retracted statement cost as much as
-six unimportant ones.
+selection on ten sessions. The weights were fitted on 26 other sessions. There, a retracted statement cost as
+much as six unimportant statements.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from greenroom.actors.sessions.summary.units import units
 from greenroom.runtime import Slices
 
 MOST_MESSAGES: Final = 1_000
-"""The most messages to read, the newest."""
+"""At most this many messages are read: the newest ones."""
 GAP: Final = "… "
 """Marks an omission between two units."""
 WEIGHTS: Final = Features(
@@ -77,7 +77,7 @@ def summarize(
     """
     utterances = utterances[-MOST_MESSAGES:]
     cut = []
-    for number, message in enumerate(utterances, 1):  # of the last message also "ok" is in
+    for number, message in enumerate(utterances, 1):  # the last message keeps short units such as "ok"
         least = _LEAST if number < len(utterances) else 1
         cut.append([unit for unit in units(message.text) if len(unit.text) >= least])
         yield
@@ -107,9 +107,9 @@ def _candidates(
 def _select(
     candidates: Sequence[_Candidate], senders: Sequence[str], heads: Mapping[str, int], room: int
 ) -> Slices[dict[int, list[_Candidate]]]:
-    """Select units by message: the beginning of the last message, then by probability per byte.
+    """Return selected units by message: the last message's beginning, then by probability per byte.
 
-    Of repeated text only the last occurrence is a candidate.
+    If a sender repeats a text, only the last occurrence is a candidate.
     """
     chosen: dict[int, list[_Candidate]] = {}
     ending = [each for each in candidates if each.message == len(senders) - 1]

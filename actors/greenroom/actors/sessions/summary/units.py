@@ -1,8 +1,8 @@
 """Units of messages for summaries: sentences, list items, rows, informative lines.
 
-A block of code or of a log is reduced to at most three lines: those that name an error, each kind once, the
-last ones. A log without a fence is recognised by four consecutive lines that look like one. Patterns read at
-most `LOOKED_AT` characters of a line, so that no long token makes them slow.
+A block of code or of a log is reduced to at most three lines: the last lines that name an error, each kind of
+error once. Four consecutive lines that look like a log are a log, even without a fence. Patterns read at most
+`LOOKED_AT` characters of a line, so that no long token makes them slow.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_TEXT: Final = 100_000
 """The most characters of a message to read, from its two ends."""
 _MAX_LINES: Final = 3
 _LOG_RUN: Final = 4
-"""So many consecutive lines that look like a log are a log."""
+"""At least this many consecutive lines that look like a log are a log."""
 _LETTERS: Final = 0.62
 """A line of a log has a smaller share of letters than this; prose hardly ever does."""
 _SHORT: Final = 12

@@ -45,7 +45,7 @@ ROW: Final = b"w"
 LISTED: Final = 20
 """Patterns in listings."""
 LEAST_BETWEEN_LISTINGS: Final = 20
-"""Patterns are mined and listed again after so many steps, or a tenth of all."""
+"""Patterns are mined and listed again after this many steps, or a tenth of all steps if that is more."""
 _ERASED_AT_ONCE: Final = 1_000
 _WORDS: Final = "greenroom/workflow/word"
 _WORD_BYTES: Final = 8

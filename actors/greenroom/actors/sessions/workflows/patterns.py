@@ -2,9 +2,9 @@
 
 No sequence has a command twice.
 
-They grow from their prefixes, and each is searched for only where its prefix occurred, heaviest first
-(PrefixSpan: Pei and others, "Mining sequential patterns by pattern-growth", 2004). A part of a longer
-sequence that is nearly as frequent is left out (closed sequences: Yan, Han and Afshar, "CloSpan", 2003).
+Sequences grow from their prefixes. Each is searched for only where its prefix occurred, the heaviest first
+(PrefixSpan: Pei and others, "Mining sequential patterns by pattern-growth", 2004). A sequence is left out if
+a longer one contains it and is nearly as frequent (closed sequences: Yan, Han and Afshar, "CloSpan", 2003).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ LONGEST: Final = 8
 MOST_GAPS: Final = 1
 """The most other commands within one occurrence."""
 MOST_FOUND: Final = 500
-"""The most sequences, the heaviest ones."""
+"""At most this many sequences are found: the heaviest ones."""
 _MOST_VISITS: Final = 200_000
-"""The most occurrences to visit in all; lighter sequences are not found."""
+"""At most this many occurrences are visited in all, so light sequences may not be found."""
 LEFT_OPEN: Final = 0.5
 """The factor on Witten and Bell's estimate of what a prefix leaves open.
 
-Fitted by `bench/workflows.py`; commands after a gap are among its kinds.
+`bench/workflows.py` fitted the factor. The kinds in the estimate include commands after a gap.
 """
 _NEARLY: Final = 0.8
 _DIGITS: Final = 6
@@ -52,10 +52,10 @@ class Pattern(NamedTuple):
     """A sequence of commands.
 
     Attributes:
-        weight: The same, with less weight for older ones.
-        chances: By the number of done commands, the probability that the others follow.
+        weight: The number of occurrences, of which older ones count less.
+        chances: For each number of done commands, the probability that the other commands follow.
         goes_on: Whether a longer sequence with this prefix is nearly as frequent.
-        is_part: Whether a longer sequence with this prefix or suffix is.
+        is_part: Whether a longer sequence with this prefix or suffix is nearly as frequent.
     """
 
     commands: tuple[str, ...]
@@ -197,7 +197,7 @@ def _leaves_out(commands: Sequence[str], longer: Sequence[str]) -> bool:
 
 
 def _count_done(commands: Sequence[str], context: Sequence[str]) -> int:
-    """Return the length of the longest pattern prefix that ends a context; never all."""
+    """Return the length of the longest proper prefix of a pattern that ends a context."""
     for done in range(min(len(commands) - 1, len(context)), 0, -1):
         if tuple(context[-done:]) == tuple(commands[:done]):
             return done

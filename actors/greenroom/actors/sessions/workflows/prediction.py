@@ -24,7 +24,7 @@ MOST_ORDER: Final = 4
 ESCAPES: Final = (1.0, 1.0, 4.0, 4.0, 4.0)
 """The factor on Witten and Bell's estimate, by the length of the context.
 
-Fitted by `bench/workflows.py`: longer contexts are rare and overconfident.
+`bench/workflows.py` fitted the factors: longer contexts are rare and overconfident.
 """
 _SLICE: Final = 256
 
@@ -51,7 +51,7 @@ class _Followers(NamedTuple):
 def predict(timeline: Timeline, context: Sequence[str], now: int) -> Slices[list[Prediction]]:
     """Predict the commands after a context, most probable first.
 
-    A command that never passed, or never after the last command of the context, is left out.
+    A command is left out if it never passed, or never passed after the last command of the context.
     """
     followers = yield from _weigh(timeline, list(timeline), now)
     probabilities = {

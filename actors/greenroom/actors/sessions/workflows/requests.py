@@ -46,13 +46,13 @@ State = Annotated[
 
 
 class WorkflowPattern(msgspec.Struct, frozen=True, kw_only=True):
-    """A frequent sequence of commands, perhaps with another one in between.
+    """A frequent sequence of commands, perhaps with another command in between.
 
     Attributes:
         pattern_id: Its id; ``greenroom://workflows/{pattern_id}`` reads it.
-        done: The number of commands in the context; without a context all but the last.
-        confidence: The probability that the others follow.
-        success_rate: The share of occurrences with all steps passed.
+        done: The number of its commands that the context has; without a context, all but the last.
+        confidence: The probability that the other commands follow.
+        success_rate: The share of occurrences in which all steps passed.
         average_duration_ms: The mean duration of all steps together; None if unknown.
     """
 
@@ -132,7 +132,7 @@ class CheckpointKept(Reply, frozen=True, kw_only=True):
 
 
 class RecordStep(Message[StepRecorded], frozen=True, kw_only=True):
-    """Record a step; ``thread`` links consecutive ones: the session, or else the agent."""
+    """Record a step; ``thread`` (the session, or else the agent) links consecutive steps."""
 
     audit_action: ClassVar[str] = "record_workflow_step"
 
@@ -165,7 +165,7 @@ class FindPatterns(Message[PatternsFound], frozen=True, kw_only=True):
 
 
 class SuggestActions(Message[ActionsSuggested], frozen=True, kw_only=True):
-    """Suggest next commands after a context; None: after the last steps of the thread."""
+    """Suggest commands after a context; without a context, after the last steps of the thread."""
 
     audit_action: ClassVar[str] = "suggest_next_action"
 

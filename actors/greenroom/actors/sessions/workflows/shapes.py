@@ -2,8 +2,8 @@
 
 A shape keeps the names of programs, subcommands and options, and has a placeholder for every other argument:
 ``git checkout <word>``, ``curl -H <string> <url>``. An unknown word is kept only in the place of a name, and
-once it is frequent (`Word`). A word behind an option, in quotes, with a digit or next to a password is never
-kept. The shape of a shape is itself.
+once it is frequent (`Word`). A word after an option, in quotes, with a digit or next to a password is never
+kept. The shape of a shape is the same shape.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ OPTIONS: Final = _words("""
     -delete -empty -exec -iname -jar -maxdepth -mindepth -mtime -name -newer -path -perm -print -regex -size
     -type -version
 """)
-"""Options of more than three letters after one dash; others may be a letter with its value."""
+"""Options of more than three letters after one dash; any other such word may be a letter with its value."""
 WRAPPERS: Final = _words("builtin command env exec nice nohup npx sudo time timeout xargs")
 """Programs that take a program as their first argument."""
 SECRETIVE: Final = _words("""
@@ -107,7 +107,7 @@ class Shape(NamedTuple):
 def build_shape(command: str, is_frequent: Callable[[Word], bool], *, passed: bool = True) -> Shape:
     """Return the shape of a command line.
 
-    Only if it ``passed`` is an unknown program kept by name: a password typed as a command does not succeed.
+    An unknown program is kept by name only if the command ``passed``: a password typed as a command fails.
     """
     line, more, _ = command.strip().partition("\n")
     shaper = _Shaper(is_frequent, passed=passed)

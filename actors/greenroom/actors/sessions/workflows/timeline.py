@@ -1,6 +1,6 @@
 """The stored steps of one user and project, linked by session, indexed by command.
 
-Predictions and patterns are computed from it. Adding a step and dropping the oldest take constant time.
+Predictions and patterns are computed from them. Adding a step and dropping the oldest take constant time.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Final
 
 MOST_STEPS: Final = 5_000
-"""The most steps; beyond it the oldest is deleted."""
+"""The most steps; beyond this number the oldest step is deleted."""
 MOST_CONTEXT: Final = 20
 """The most commands of a context."""
 FREQUENT: Final = 3
-"""The number of occurrences from which a word may be kept; before, it is only counted."""
+"""A word with at least this many occurrences may be kept; before, it is only counted."""
 HALF_LIFE_DAYS: Final = 30.0
 HALF_LIFE_STEPS: Final = 1_000.0
-"""After so many days, or so many other steps, a step counts half; after both a quarter."""
+"""After this many days, or this many later steps, a step counts half; after both, a quarter."""
 _DAY: Final = 86_400_000_000
 _STEP_BYTES: Final = 400
 
@@ -30,7 +30,7 @@ class Step:
     Attributes:
         words: Digests of the possible names that its shape leaves out.
         before: The step before it in its session.
-        after: The step after it there.
+        after: The step after it in its session.
     """
 
     number: int
@@ -63,7 +63,7 @@ class Timeline:
 
     @property
     def newest(self) -> int:
-        """The number of the newest step; 0 where there is none."""
+        """The number of the newest step; 0 if there is no step."""
         return self._steps[-1].number if self._steps else 0
 
     @property
@@ -77,7 +77,7 @@ class Timeline:
         if known is None:
             known = self._by_command[step.command] = deque()
         else:
-            step.command = known[0].command  # one text for all
+            step.command = known[0].command  # all steps of a command share one string
         known.append(step)
         self._steps.append(step)
         step.before = self._last.get(step.session)

@@ -29,7 +29,7 @@ class FoundProject(msgspec.Struct, frozen=True):
 
 
 class FindProject(Procedure[FoundProject | None], frozen=True, kw_only=True):
-    """Find the project of a session; None without such a session; internal."""
+    """Find the project of a session; None if there is no such session; internal."""
 
     runs = "snapshot"
 
@@ -89,7 +89,7 @@ class RecordWorkflowStep(
     idempotency_key: types.IdempotencyKey | None = None
 
     async def run(self, client: SessionClient) -> requests.StepRecorded:
-        """Record it."""
+        """Record the step."""
         place = await _place(client, self.session_id)
         shape = build_shape(
             self.command, lambda _: False, passed=self.success
@@ -130,7 +130,7 @@ class GetWorkflowPatterns(
     session_id: types.OrCurrent | None = None
 
     async def run(self, client: SessionClient) -> requests.PatternsFound:
-        """Find them."""
+        """Find the patterns."""
         place = await _place(client, self.session_id)
         return await client.ask(place.address, requests.FindPatterns(context=self.context, limit=self.limit))
 
@@ -190,7 +190,7 @@ class WorkflowCheckpoint(
     idempotency_key: types.IdempotencyKey | None = None
 
     async def run(self, client: SessionClient) -> requests.CheckpointKept:
-        """Save it, or restore it."""
+        """Save the checkpoint, or restore it."""
         place = await _place(client, self.session_id)
         members: dict[str, Any] = msgspec.json.decode(self.state)
         if members and place.session_id is not None:

@@ -1,8 +1,8 @@
 """Resolve the settings in force: flags, the environment, the configuration file, defaults.
 
 Flags override the environment, the environment overrides the file, and the file overrides the defaults.
-A list comes whole from one source: lists are never joined. An empty environment variable counts as
-absent, so that a container may pass it on unset.
+A whole list comes from one source: lists are never joined. An empty environment variable counts as absent, so
+that a container may pass on a variable that is not set.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Resolved:
 
     Attributes:
         config: The configuration file that was read, if any.
-        strangers: Environment variables with our prefix that are no settings: probably misspelt.
+        strangers: Environment variables with our prefix that are not settings: probably misspelt.
     """
 
     settings: Settings
@@ -79,9 +79,9 @@ def resolve(
     """Resolve the value of every setting, and its source.
 
     Args:
-        flags: Flags given, by field name, besides ``config``; None stands for a flag not given.
+        flags: The flags by field name, also ``config``; None stands for a flag that was not given.
         environment: The process's environment variables.
-        default_file: Returns where the file may be when neither a flag nor a variable names one.
+        default_file: Returns the path of the file if neither a flag nor a variable names it.
 
     Raises:
         SettingsError: A value is invalid, or the file cannot be read.
@@ -159,7 +159,7 @@ def _find_document(
 
 
 def _read_document(source: str, file: Path) -> Mapping[str, object]:
-    import tomllib  # noqa: PLC0415 - costs 15 ms, and most have no such file
+    import tomllib  # noqa: PLC0415 - costs 15 ms, and most users have no such file
 
     try:
         with file.open("rb") as stream:

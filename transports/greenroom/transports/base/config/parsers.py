@@ -50,7 +50,7 @@ class Reader(Generic[T]):
 
     Attributes:
         convert: Converts the text; a `ValueError` or a `KeyError` rejects it.
-        kinds: The accepted types: text, and what else TOML may use.
+        kinds: The accepted types: text, and further types that TOML may use.
         repeatable: Whether the flag may be repeated.
     """
 
@@ -88,7 +88,7 @@ class Setting:
 
 
 def setting(default: Any, reader: Reader[Any], help_text: str, *, everywhere: bool = False) -> Any:
-    """Declare a field as a setting; `default` is a value, or finds one."""
+    """Declare a field as a setting; `default` is a value or a function."""
     metadata = {"setting": Setting(reader, help_text, everywhere)}
     if callable(default):
         return field(default_factory=default, metadata=metadata)
@@ -199,7 +199,7 @@ def _path(text: str) -> Path:
 
 
 text_path: Final = Reader("DIR", "the path of a folder is allowed", lambda text: str(_path(text)))
-"""One folder of several."""
+"""Parse the path of one folder in a list."""
 folder: Final = Reader("DIR", "the path of a folder is allowed", _path)
 """Parse the path of a folder; ``~`` means the home folder."""
 file: Final = Reader("FILE", "the path of a file is allowed", _path)
@@ -211,7 +211,7 @@ class Model:
     """An embedding model in a folder.
 
     Attributes:
-        path: The folder, or one of several models below it.
+        path: The folder, or the path of one of several models in it.
     """
 
     path: Path

@@ -70,7 +70,7 @@ API_KEY_VARIABLE: Final = PREFIX + "API_KEY"
 EMBEDDER_KEY_VARIABLE: Final = PREFIX + "EMBEDDER_KEY"
 PASSPORT_SECRET_VARIABLE: Final = PREFIX + "PASSPORT_SECRET"
 PASSPHRASE_VARIABLE: Final = PREFIX + "PASSPHRASE"
-"""Not a setting: a secret belongs on no command line and in no file, and `greenroom config` shows none."""
+"""Not a setting: a secret belongs on no command line and in no file, and `greenroom config` omits it."""
 
 _MIB: Final = 1 << 20
 _GIB: Final = 1 << 30
@@ -86,7 +86,7 @@ def login_name() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The settings in force. Sizes are in bytes, times as each field says."""
+    """The settings in force. Sizes are in bytes; each field states its unit of time."""
 
     data: Path = setting(
         default_data_folder,

@@ -1,8 +1,8 @@
-"""Addresses and origins: as the settings spell them, which are loopback, and clients behind proxies.
+"""Addresses and origins: spelling in settings, loopback, and clients behind proxies.
 
 A proxy names its client in the header ``Forwarded`` (RFC 7239). Any client can send that header, so only what
-a trusted proxy added counts: the list is read from its end, and the first address that is no trusted proxy is
-the client's.
+a trusted proxy added counts: the list is read from its end, and the first address that is not a trusted
+proxy's is the client's.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NODE: Final = re.compile(r"(?:\[([^\]]+)\]|([^:]+))(?::\w+)?")
 
 @dataclass(frozen=True)
 class HostPort:
-    """An address to listen on; port 0 means any free one."""
+    """An address to listen on; port 0 means any free port."""
 
     host: str
     port: int
@@ -48,7 +48,7 @@ class HostPort:
 
     @property
     def is_unspecified(self) -> bool:
-        """Whether it stands for every address of this machine, which no client can connect to."""
+        """Whether it stands for all addresses of this machine; clients cannot connect to it."""
         try:
             return ip_address(self.host).is_unspecified
         except ValueError:
@@ -80,12 +80,12 @@ class Origin(NamedTuple):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether a page of this machine has it."""
+        """Whether it is the origin of a page of this machine."""
         return self.scheme in _OF_PAGES and is_loopback(self.host)
 
 
 def origin_parts(text: str) -> Origin | None:
-    """Split an origin into lower-case parts; None if it has others."""
+    """Split an origin into lower-case parts; None if it has further parts."""
     match = _ORIGIN.fullmatch(text)
     host = None if match is None else host_of(match["authority"])
     return None if match is None or host is None else Origin(match["scheme"], host)
@@ -94,8 +94,8 @@ def origin_parts(text: str) -> Origin | None:
 def host_of(authority: str) -> str | None:
     """Return the host of ``HOST`` or ``HOST:PORT`` in lower case; None for anything else.
 
-    Parsing is strict: a lenient parser may find another host than the program that wrote a user name, a
-    path or a port of 99999 into it.
+    Parsing is strict. If the text also has a user name, a path or a port of 99999, a lenient parser may find
+    another host than the program that wrote it.
     """
     match = _AUTHORITY.fullmatch(authority)
     if match is None or int(match["port"] or 0) > LAST_PORT:
@@ -126,7 +126,7 @@ def client_address(peer: str | None, forwarded: Sequence[str], trusted: Sequence
 
 @lru_cache(maxsize=1_024)
 def address_prefix(address: str | None) -> str:
-    """Return the prefix that an address counts under: for IPv6 its /64."""
+    """Return the prefix under which an address is counted: for IPv6, its /64."""
     read = _read(address)
     if isinstance(read, IPv6Address):
         return str(IPv6Address(int(read) >> 64 << 64))
@@ -151,6 +151,6 @@ def _read(text: str | None) -> Address | None:
 
 
 def is_trusted(peer: str | None, trusted: Sequence[Network]) -> bool:
-    """Return whether an address is that of a trusted proxy."""
+    """Return whether a trusted proxy has this address."""
     address = _read(peer)
     return address is not None and any(address in each for each in trusted)

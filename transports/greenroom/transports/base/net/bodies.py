@@ -10,9 +10,9 @@ from typing import Final
 from greenroom.transports.base.errors import retry_later
 
 EACH: Final = 32 << 20
-"""The least budget of one key, or one address without a key, in bytes."""
+"""The smallest budget of one key, or of one address without a key, in bytes."""
 LARGE: Final = 1 << 18
-"""The size in bytes from which a message is held in pages of its own."""
+"""A message of at least this many bytes is held in its own pages."""
 _MESSAGES: Final = 4
 _RETRY_SECONDS: Final = 1
 _SHARES: Final = 8
@@ -32,7 +32,7 @@ class BodyBudgets:
         self._total = 0
 
     def of(self, name: str | None) -> BodyBudget:
-        """Return an empty budget for a caller's name; None has no limit of its own."""
+        """Return an empty budget for a caller; None as the name means no own limit."""
         return BodyBudget(self, name)
 
     def reserve(self, name: str | None, size: int) -> None:
@@ -71,12 +71,12 @@ class BodyBudget:
         self._size = 0
 
     def reserve(self, size: int) -> None:
-        """Reserve bytes that arrived; raises as `BodyBudgets.reserve`."""
+        """Reserve bytes that arrived; raises what `BodyBudgets.reserve` raises."""
         self._bodies.reserve(self._name, size)
         self._size += size
 
     def release(self) -> None:
-        """Release all of them."""
+        """Release all reserved bytes."""
         self._bodies.release(self._name, self._size)
         self._size = 0
 
@@ -84,7 +84,7 @@ class BodyBudget:
 class ReassemblyBuffer:
     """The parts of a message that have arrived.
 
-    A large message is held in pages of its own, which the system gets back once they are dropped. Otherwise
+    A large message is held in its own pages, which the system gets back when they are dropped. Otherwise
     hundreds of large messages would fragment the heap, and the process would not shrink again.
     """
 
@@ -117,7 +117,7 @@ class ReassemblyBuffer:
         return whole
 
     def clear(self) -> None:
-        """Drop it."""
+        """Drop the parts."""
         if self._pages is not None:
             self._pages.close()
             self._pages = None

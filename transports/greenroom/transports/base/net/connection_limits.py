@@ -1,8 +1,8 @@
-"""The limits of connections to one server: newcomers and accepted ones.
+"""The limits of connections to one server: newcomers and accepted connections.
 
-Newcomers never displace accepted connections. When all places are taken, the newcomer that has waited
-longest is disconnected, of the address with the most newcomers. So a flood of silent connections locks no
-client out: a client that authenticates at once is accepted before its turn comes.
+Newcomers never displace accepted connections. When all places are taken, the address with the most newcomers
+loses the newcomer that has waited longest. So a flood of silent connections locks no client out: a client
+that authenticates at once is accepted before its turn comes.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ SHARE: Final = 3 / 4
 NEW_SHARE: Final = 1 / 4
 """The share of the places that the newcomers of one address may have."""
 FEW: Final = 16
-"""The number of places that one address or key has in any case."""
+"""The number of places that one address or key may have in any case."""
 AT_ONCE: Final = 4
 """Connections that are ended before other tasks run; over HTTP each takes about a millisecond."""
 TOLD_EVERY: Final = 10.0
-"""Seconds in which rejections after the first are summarised in one log line."""
+"""One log line summarises the rejections in this many seconds after the first rejection."""
 _NAMES: Final = 1_024
 
 RejectionReason = Literal["too slow", "made room"]
@@ -38,7 +38,7 @@ class ConnectionSlot:
     """One connection.
 
     Args:
-        name: The group that its origin counts for; None where that is not counted.
+        name: The group in which its origin is counted; None if it is not counted.
 
     Attributes:
         is_new: Whether it may still be disconnected to make room, or for being slow.
@@ -60,8 +60,8 @@ class ConnectionLimiter:
     """The connections of one server.
 
     Args:
-        places: How many may be accepted at once.
-        beyond: How many more may wait for their refusal.
+        places: How many connections may be accepted at once.
+        beyond: How many further connections may wait for their refusal.
 
     Attributes:
         has_rejections: Set while `rejection_summary` has rejections to report.
@@ -84,7 +84,7 @@ class ConnectionLimiter:
         return len(self._queue) + self._members
 
     def arrive(self, name: str | None, now: float, hang_up: Callable[[], None]) -> ConnectionSlot | None:
-        """Return a slot for a newcomer, perhaps at another's expense; None if full."""
+        """Return a slot for a newcomer, perhaps taken from another newcomer; None if full."""
         of_name = self._new.get(name, {})
         if name is not None and len(of_name) >= self._new_share:
             self._reject(next(iter(of_name)), "made room")
@@ -135,7 +135,7 @@ class ConnectionLimiter:
     # -- slow newcomers ----------------------------------------------------
 
     def oldest(self) -> float | None:
-        """Return since when the oldest newcomer waits; None without any."""
+        """Return the time since which the oldest newcomer waits; None if none waits."""
         return next((slot.since for slot in self._queue), None)
 
     def overdue(self, before: float) -> Iterator[Callable[[], None]]:

@@ -28,8 +28,8 @@ def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
     """Return the server's TLS context for a PEM certificate (with chain) and key.
 
     Raises:
-        FileAccessError: They cannot be read.
-        ListenError: They do not belong together.
+        FileAccessError: The certificate or the key cannot be read.
+        ListenError: The certificate and the key do not belong together.
     """
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     for file in (certificate, key):

@@ -1,4 +1,4 @@
-"""Count authentications and exports, for alerts; no person and no address is named.
+"""Count authentications and exports, for alerts, without names of persons and addresses.
 
 The audit log records the callers.
 """
@@ -13,9 +13,9 @@ from greenroom.actors.core.validation.coercion import coerced_arguments
 from greenroom.runtime.base.statistics import counter
 
 KEYS: Final = 10_000
-"""The number of keys whose addresses are remembered; the least recently added is forgotten first."""
+"""The number of keys whose addresses are remembered; the least recently added key is forgotten first."""
 ADDRESSES: Final = 16
-"""The number of addresses remembered per key, likewise."""
+"""The number of addresses that are remembered for each key."""
 
 
 class AccessStatistics(msgspec.Struct, frozen=True, kw_only=True):

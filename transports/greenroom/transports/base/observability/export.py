@@ -64,7 +64,7 @@ def _exporting(
 ) -> Iterator[None]:
     """Export one signal while the block runs, if the environment configures an exporter for it.
 
-    This is an aid: a fault in it is logged as a warning, and the server starts without it.
+    The export is only an aid: a fault in it is logged as a warning, and the server starts without it.
     """
     variable = f"OTEL_{signal}_EXPORTER"
     provider = None
@@ -73,7 +73,7 @@ def _exporting(
             provider = start(names)
         except ImportError as error:
             logger.warning("%s is set, but %s need more packages (%s): %s", variable, what, INSTALL, error)
-        except Exception as error:  # noqa: BLE001 - whatever an exporter does not like of its settings
+        except Exception as error:  # noqa: BLE001 - an exporter may reject its settings with any error
             logger.warning("%s is set, but no %s are exported: %s", variable, what, error)
     try:
         yield
@@ -85,7 +85,7 @@ def _exporting(
 
 
 def _chosen_exporters(environment: Mapping[str, str], signal: str) -> list[str]:
-    """Return the entry points of a signal's exporters; `otlp` stands for one of two."""
+    """Return the entry points of a signal's exporters; `otlp` stands for one of two exporters."""
     if environment.get(_DISABLED, "").strip().lower() == "true":
         return []
     protocols = (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
@@ -141,7 +141,7 @@ def _measure(statistics: Callable[[], Sequence[SavingsRow]], names: list[str]) -
 
 
 def _service() -> Any:
-    """Return the resource of exported figures; OpenTelemetry's variables may name it."""
+    """Return OpenTelemetry's resource for exported figures; its variables may name it."""
     from opentelemetry.sdk.resources import SERVICE_NAME, Resource  # noqa: PLC0415 - see `_trace`
 
     resource = Resource.create()

@@ -23,7 +23,7 @@ BUCKET_BOUNDS: Final = (
 """The upper bounds of the time classes, in seconds; the last class has no bound."""
 
 OTHER: Final = "other"
-"""The name for every unknown method and tool, whatever the client called it."""
+"""The name for every unknown method and tool, instead of the client's name for it."""
 
 API: Final = "api"
 """The method name for requests that came as HTTP and JSON."""
@@ -57,7 +57,7 @@ class RequestCounts(NamedTuple):
     Attributes:
         method: The method, or `OTHER`.
         tool: The tool, or `OTHER`; empty for a method that calls none.
-        buckets: The count of each time class: one for each of `BUCKET_BOUNDS`, and one beyond.
+        buckets: The count of each time class: a class for each of `BUCKET_BOUNDS`, and one for longer times.
     """
 
     method: str
@@ -91,7 +91,7 @@ class RequestMeter:
         row[-1] += seconds
 
     def snapshot(self, *, with_idle: bool = True) -> list[RequestCounts]:
-        """Return the current figures; methods other than tools/call appear once they were called.
+        """Return the current figures; methods except tools/call appear after their first call.
 
         Without ``with_idle``, the tools that were never called are left out; there are many.
         """
@@ -103,7 +103,7 @@ class RequestMeter:
         ]
 
     def _new_row(self, method: str, tool: str | None, outcome: Outcome) -> list[float]:
-        """Return the row of a kind that `_rows` lacks.
+        """Add and return the row of a kind that `_rows` lacks.
 
         An unknown name never becomes a key, or else a client could fill the memory with names.
         """

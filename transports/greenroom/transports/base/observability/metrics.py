@@ -18,7 +18,7 @@ class Metric(NamedTuple):
 
     Attributes:
         path: The fields that lead to it from a `Snapshot`.
-        reading: Converts the last value to a number, if it is none; see `greenroom.runtime`'s `gauge`.
+        reading: Converts a last value that is not a number to a number; see `greenroom.runtime`'s `gauge`.
     """
 
     kind: Literal["counter", "gauge", "histogram"]
@@ -44,7 +44,7 @@ class Metric(NamedTuple):
 def _metrics(statistics: type[Any], path: tuple[str, ...]) -> Iterator[Metric]:
     for field, hint in get_type_hints(statistics, include_extras=True).items():
         here = (*path, field)
-        if get_origin(hint) is not Annotated:  # a part, or None where there is none
+        if get_origin(hint) is not Annotated:  # a part of the statistics, or None
             yield from _metrics(next(iter(get_args(hint)), hint), here)
         elif (extra := hint.__metadata__[0].extra) is not None:
             reading = {key: extra[key] for key in extra.keys() - {"kind", "name"}}

@@ -51,7 +51,7 @@ class RequestHistory:
         self._minutes: dict[int, dict[str, list[int]]] = {}
 
     def look(self) -> None:
-        """Record what was counted since the last look."""
+        """Record the counts since the last look."""
         minute = int(self._now() // 60)
         totals = self._totals()
         for name, total in totals.items():
@@ -132,8 +132,8 @@ class Presence:
         """Include clients in the report.
 
         Args:
-            clients: Returns those that are connected.
-            end_browser: Logs one of them out, if they are browsers; returns whether it was logged in.
+            clients: Returns the connected clients.
+            end_browser: Logs out a client that is a browser; returns whether it was logged in.
         """
         self._clients.append(clients)
         if end_browser is not None:

@@ -1,7 +1,7 @@
 """Render a snapshot of a server in Prometheus' text formats.
 
-Importing this costs some 60 ms and rendering some milliseconds. So both happen in a thread, and the
-import at the first scrape.
+The import of this module costs about 60 ms, and rendering some milliseconds. So both happen in a thread, and
+the import only at the first scrape.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _OF_TRANSPORTS: Final = (
 def render(snapshot: Snapshot, accept: str) -> tuple[bytes, str]:
     """Render a snapshot; return the text and its media type."""
     encode, media_type = choose_encoder(accept)
-    # A separate registry: metrics of a program that embeds the server are its own matter.
+    # A separate registry: a program that embeds the server exports its own metrics itself.
     registry = CollectorRegistry()
     registry.register(_Collector(snapshot))
     ProcessCollector(registry=registry)
@@ -103,7 +103,7 @@ def request_families(requests: Iterable[RequestCounts]) -> Iterator[Metric]:
 
 
 def savings_families(rows: Iterable[SavingsRow]) -> Iterator[Metric]:
-    """Yield the metrics of savings; savings are differences, perhaps below zero."""
+    """Yield the metrics of savings; savings are differences, which may be below zero."""
     of_operation = ["operation", "baseline"]
     calls, would, read = (
         CounterMetricFamily(name, text, labels=of_operation) for name, text in SAVINGS_METRICS.items()

@@ -24,7 +24,7 @@ HTTP: Final = "http"
 WEBSOCKET: Final = "websocket"
 """The method name for a refused WebSocket handshake."""
 UNREAD: Final = "unread"
-"""The method name for a message that is no MCP request."""
+"""The method name for a message that is not an MCP request."""
 
 TRACEPARENT: ContextVar[str | None] = ContextVar("traceparent", default=None)
 """The ``traceparent`` header of the HTTP request that this task answers."""
@@ -37,7 +37,7 @@ def trace_id_of(meta: object = None) -> str:
     """Return the trace id of a request: 32 hexadecimal digits.
 
     Args:
-        meta: The request's ``_meta``; its ``traceparent`` wins over the HTTP header. Without either the
+        meta: The request's ``_meta``; its ``traceparent`` wins over the HTTP header. If both are missing, the
             id is new.
     """
     given = meta.get("traceparent") if isinstance(meta, Mapping) else None

@@ -112,7 +112,7 @@ class ObservedServer:
         return self._is_stopping()
 
     def presence(self) -> ProcessPresence:
-        """Return the presence report of this process; raises as `snapshot`."""
+        """Return the presence report of this process; raises what `snapshot` raises."""
         return self.reporter.report()
 
     def end_browser(self, browser: str) -> bool:
@@ -123,7 +123,7 @@ class ObservedServer:
         """Return the figures of `greenroom stats --json` for a running server, as JSON values.
 
         Args:
-            often: Omit the namespaces that imitate a person's: that check reads every namespace.
+            often: Omit namespaces that imitate a person's: the check for them reads every namespace.
         """
         snapshot = self.snapshot()
         figures: dict[str, Any] = {

@@ -1,8 +1,8 @@
-"""Spans of requests and notifications, equal to those of the SDK.
+"""Spans of requests and notifications, equal to the spans of the SDK.
 
-Names, attributes and states are those of the SDK's `OpenTelemetryMiddleware`; a test sends the same messages
-to both and compares. That middleware is not used, because the SDK answers nothing here. OpenTelemetry is
-imported only if a tracer provider is set.
+Names, attributes and states are the same as in the SDK's `OpenTelemetryMiddleware`; a test sends the same
+messages to both and compares. That middleware is not used, because the SDK answers nothing here.
+OpenTelemetry is imported only if a tracer provider is set.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Tracer:
     ) -> RequestSpan:
         """Begin the span of a request or a notification.
 
-        A trace context in the ``_meta`` of the parameters makes the span a child of the client's.
+        A trace context in the ``_meta`` of the parameters makes the span a child of the client's span.
         """
         said = params or {}
         attributes = {"mcp.method.name": method, "mcp.protocol.version": protocol}
@@ -92,7 +92,7 @@ class RequestSpan:
         self._error: tuple[str, str] | None = None
 
     def fail(self, code: int, sentence: str) -> None:
-        """Record the JSON-RPC error that the request is answered with."""
+        """Record the JSON-RPC error that answers the request."""
         self._error = str(code), sentence
 
     def end(self, outcome: Outcome) -> str:
@@ -124,7 +124,7 @@ def _context(meta: object) -> Context:
 
     if meta and isinstance(meta, dict):
         carrier: Mapping[str, Any] = meta
-        # Untrusted input, and propagators differ in what they raise for it.
+        # The input is untrusted, and different propagators raise different errors for it.
         with contextlib.suppress(Exception):
             context = extract(carrier)
             if get_current_span(context).get_span_context().is_valid:

@@ -1,4 +1,4 @@
-"""JSON that clients write: decoding, and standard input of a hook."""
+"""JSON that clients write: decode it, and read the standard input of a hook."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 MAX_INPUT: Final = 32 << 20
-"""Bytes of a hook's input, which may contain a tool's output."""
+"""The most bytes of a hook's input, which may contain a tool's output."""
 _CHUNK: Final = 1 << 20
 
 
@@ -51,7 +51,7 @@ def _has_more(descriptor: int) -> bool:
 
 
 def decode_loosely(data: bytes) -> object:
-    """Decode JSON, replacing invalid UTF-8; return None if it is invalid."""
+    """Decode JSON, and replace invalid UTF-8; return None if the JSON is invalid."""
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,7 +1,7 @@
 """Parsers of each client's hook input, and renderers of its replies. No I/O.
 
-The members are those of the published references: Claude Code's and Gemini CLI's pages of hooks, the JSON
-schemas of Codex CLI, and Cursor's page of hooks. Unknown members are ignored and missing ones are empty,
+The members follow the published references: the hook pages of Claude Code and Gemini CLI, the JSON schemas
+of Codex CLI, and the hook page of Cursor. Unknown members are ignored and missing members are empty,
 because clients add members with each version.
 """
 
@@ -29,7 +29,7 @@ Reader = Literal["messages", "rollout"]
 class Transcripts(NamedTuple):
     """The location and format of a client's transcripts."""
 
-    variable: str  # the environment variable with the client's folder
+    variable: str  # the environment variable that may name the client's folder
     home: str  # the default of that folder, below the home folder
     below: str
     reader: Reader
@@ -38,8 +38,8 @@ class Transcripts(NamedTuple):
 class Dialect(NamedTuple):
     """How a client names the members of its hook input and of a reply."""
 
-    session: tuple[str, ...] = ("session_id",)  # members with the session's id; the first present one counts
-    folder: tuple[str, ...] = ("cwd",)  # members with the working folder; of a list the first item
+    session: tuple[str, ...] = ("session_id",)  # members for the session's id; the first present one counts
+    folder: tuple[str, ...] = ("cwd",)  # members with the working folder; of a list, the first item counts
     # Members with the reason of a start, an end or a compaction.
     reason: tuple[str, ...] = ("source", "reason", "trigger")
     # Delimiters of earlier hook replies that the client puts before a prompt.
@@ -69,7 +69,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
         message="",
     ),
 }
-"""By the names of `table.CLIENTS`."""
+"""The dialects, by the names in `table.CLIENTS`."""
 
 
 class HookInput(NamedTuple):
@@ -95,7 +95,7 @@ def read(client: str, data: bytes) -> HookInput:
         session=_first(data_object, dialect.session),
         folder=_first(data_object, dialect.folder),
         transcript=_first(data_object, ("transcript_path",)) if dialect.transcripts else "",
-        # An earlier hook reply may contain the private tag, and would remove the typed text, too.
+        # An earlier reply may contain the private tag; with the reply, the cut would remove typed text, too.
         prompt=cut_private(_typed(_first(whole, ("prompt",)), dialect.given)),
         reply=_first(data_object, (dialect.reply,)),
         reason=_first(data_object, dialect.reason)[:255],

@@ -1,6 +1,6 @@
-"""The owner's side of the spool: stores events, then removes their files.
+"""The owner's side of the spool: it stores events, then removes their files.
 
-If the process is killed between the two, the event is found again and skipped, because its id is known.
+If the process is killed between the two, the event is found again and skipped, because the store has its id.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from greenroom.transports.clients.hooks import spool
 from greenroom.transports.clients.hooks.spool import SpoolError
 
 RETRY_SECONDS: Final = 60.0
-"""Seconds until events that could not be taken are retried, unless `Drain.poke` comes first."""
+"""Seconds until events that could not be stored are retried, unless `Drain.poke` comes first."""
 _LOOK_SECONDS: Final = 0.02
 _FOR_GOOD: Final = (SpoolError, Refusal, ActorFailedError)
-"""Errors that an event would cause again; other errors mean that the store takes nothing now."""
+"""Errors that an event would cause again; after other errors the store accepts no event now."""
 logger = logging.getLogger(__name__)
 
 
 async def drain_spool(runtime: SharedRuntime, folder: Path, seconds: float) -> None:
-    """Take waiting events before a command reads, or wait for the owner's drain."""
+    """Store waiting events before a command reads, or wait until the owner has stored them."""
     try:
         with trio.move_on_after(seconds):
             if runtime.role == "owner":
@@ -48,7 +48,7 @@ async def drain_spool(runtime: SharedRuntime, folder: Path, seconds: float) -> N
 
 
 class Drain:
-    """Takes events from the spool of a folder: at its start, and after each `poke`."""
+    """Stores the events of a folder's spool: at its start, and after each `poke`."""
 
     def __init__(self, runtime: RuntimeClient, folder: Path) -> None:
         self._runtime = runtime
@@ -57,17 +57,17 @@ class Drain:
         self._idle = trio.Event()
 
     def poke(self) -> None:
-        """Note that an event may be waiting. This returns at once."""
+        """Note that an event may be waiting, and return at once."""
         self._poked.set()
         if self._idle.is_set():
             self._idle = trio.Event()
 
     async def wait_until_idle(self) -> None:
-        """Wait until all earlier events are taken, or cannot be taken now."""
+        """Wait until all earlier events are stored, or cannot be stored now."""
         await self._idle.wait()
 
     async def run(self) -> None:
-        """Take events until cancelled. Errors are logged, and retried later."""
+        """Store events until cancelled. Errors are logged; the events are retried later."""
         is_completed = False
         while True:
             self._poked = trio.Event()
@@ -85,10 +85,10 @@ class Drain:
                 await self._poked.wait()
 
     async def take_all(self) -> bool:
-        """Take all waiting events, oldest first; return whether none is left.
+        """Store all waiting events, oldest first; return whether none is left.
 
         Raises:
-            GreenroomError: The store takes nothing now.
+            GreenroomError: The store accepts no events now.
             OSError: The spool cannot be read.
         """
         names = await read_in_thread(spool.names_in, self._folder)
@@ -100,7 +100,7 @@ class Drain:
             await self._runtime.query(TakeHookEvent(event=entry.event), principal=entry.principal)
         except FileNotFoundError:
             return True
-        except (OSError, ActorQuarantinedError) as error:  # events of other users may still be taken
+        except (OSError, ActorQuarantinedError) as error:  # other users' events may still work
             logger.warning("the event %s of a hook cannot be taken now: %s", name, error)
             return False
         except Exception as error:

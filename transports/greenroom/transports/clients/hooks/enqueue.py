@@ -34,9 +34,9 @@ _MAX_NAME = 255
 def make_event(hook: HookName, client: str, hook_input: HookInput, turns: Sequence[RawTurn]) -> HookEvent:
     """Build the event of one run of a hook.
 
-    If the client sent no folder, the working folder of this process counts.
+    If the client sent no folder, the event has the working folder of this process.
     """
-    folder = hook_input.folder or os.getcwd()  # noqa: PTH109 - a text, as below
+    folder = hook_input.folder or os.getcwd()  # noqa: PTH109 - keeps the client's spelling
     return HookEvent(
         id=randomness.token_hex(16),
         name=hook,
@@ -53,7 +53,7 @@ def make_event(hook: HookName, client: str, hook_input: HookInput, turns: Sequen
 
 def session_of(client: str, hook_input: HookInput) -> str:
     """Return the client's session id, or a substitute if the client sent none."""
-    stem = os.path.basename(hook_input.transcript).partition(".")[0]  # noqa: PTH119 - the text may be any
+    stem = os.path.basename(hook_input.transcript).partition(".")[0]  # noqa: PTH119 - the text may be no path
     return (hook_input.session or stem or f"{client}-{os.getppid()}")[:_MAX_NAME]
 
 
@@ -96,7 +96,7 @@ def _to_turn(turn: RawTurn) -> Turn:
 def _clean(text: str, most: int) -> str:
     """Return a text without secrets and within a limit.
 
-    It is cut twice: the second cut removes any secret that the first one split.
+    The text is cut twice: the second cut removes any secret that the first cut has split.
     """
     return truncate_middle(
         without_secrets(replace_surrogates(truncate_middle(text, 2 * most, GAP)))[0], most, GAP
@@ -117,7 +117,7 @@ def enqueue(
 ) -> bool:
     """Put the new part of a session into the spool of a data folder.
 
-    A transcript contains all tool calls, so for clients with one the hook `post-tool` adds nothing.
+    A transcript contains all tool calls, so the hook `post-tool` adds nothing for clients with a transcript.
     """
     place = DIALECTS[client].transcripts
     if place is None or not hook_input.transcript:

@@ -1,7 +1,7 @@
 """Failures of hooks, reported at the next session's start and to the operator.
 
-They are lines of a file in the spool, or in the user's state folder if the spool cannot be written. When the
-file is full it replaces an older one, so there are two at most.
+Each failure is a line of a file in the spool, or in the user's state folder if the spool cannot be written. A
+full file replaces the older one, so there are at most two files.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _WRITE_FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | o
 
 @dataclass(frozen=True)
 class Failures:
-    """Failures of a folder's hooks that are on record."""
+    """The recorded failures of a folder's hooks."""
 
     count: int = 0
     last_at: datetime | None = None
     last_hook: str = ""
     last_sentence: str = ""
-    untold: int = 0  # the number of those that no session start has reported
+    untold: int = 0  # how many of these no session start has reported
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -55,7 +55,7 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def note_failure(folder: Path | None, hook: str, sentence: str) -> None:
-    """Record a failure of a hook. This raises nothing, since no one could handle it."""
+    """Record a failure of a hook. This raises no errors: no caller could handle them."""
     name, sentence = (_clean(each) for each in (hook, sentence))
     _append(folder, _Line(at=_now(), hook=name, sentence=sentence))
 
@@ -73,7 +73,7 @@ def _clean(text: str) -> str:
 
 
 def note_reported(folder: Path) -> None:
-    """Record that a session start has reported the failures. This raises nothing."""
+    """Record that a session start has reported the failures. This raises no errors."""
     _append(folder, _Line(at=_now()))
 
 

@@ -1,7 +1,7 @@
 """The guard of a hook: exit code 0 within the time limit, whatever goes wrong.
 
 Clients treat any other exit code as a refusal of the user's action. So the guard starts before all imports
-except the one that records failures.
+except the import of the module that records failures.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ class Run:
         return timer
 
     def end_soon(self, *_signal: object) -> None:
-        """Handle a signal in another thread: this one may hold a lock."""
+        """Handle a signal in another thread, because this thread may hold a lock."""
         threading.Thread(target=self.end_now, args=("its client ended it",), daemon=True).start()
 
     def end_now(self, sentence: str) -> None:
-        """Record the reason and exit the process, whatever it waits for."""
+        """Record the reason and exit the process, even if it waits for something."""
         noting = threading.Thread(target=self.fail, args=(sentence,), daemon=True)
         noting.start()
         noting.join(_NOTE_SECONDS)
@@ -76,7 +76,7 @@ RUN: Final[ContextVar[Run]] = ContextVar("run of a hook")
 
 
 def run_guarded(arguments: Sequence[str], carry_out: Callable[[Sequence[str]], int]) -> int:
-    """Run a hook's command line and return 0, whatever happens."""
+    """Run a hook's command line and return 0, even after an error."""
     gc.disable()  # the process ends before there is much to collect
     run = Run(next((each for each in arguments[1:] if not each.startswith("-")), ""))
     RUN.set(run)
@@ -94,7 +94,7 @@ def run_guarded(arguments: Sequence[str], carry_out: Callable[[Sequence[str]], i
 
 
 def sentence_of(error: BaseException) -> str:
-    """Describe an error in a sentence; of a group the first error."""
+    """Describe an error in a sentence; for a group of errors, describe the first."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, OSError) and error.strerror:

@@ -2,11 +2,11 @@
 
 Invariants, even if a process is killed at any point:
 
-* A file gets its public name only after its bytes are durable; `Spool.put` returns after the name is, too.
-* Each part of a transcript is enqueued once. The read offset is written while the event still has a hidden
-  name, and refers to it. The next process to hold the spool publishes the event, or removes it if no offset
-  refers to it. Only one process at a time holds the spool.
-* A file is removed only after the owner has committed its event; the owner knows the ids of those.
+* A file gets its public name only after its bytes are durable; `Spool.put` returns after the name is durable.
+* Each part of a transcript is enqueued once. While the event still has a hidden name, the new read offset is
+  written and refers to it. The next process that holds the spool publishes the event, or removes it if no
+  offset refers to it. Only one process at a time holds the spool.
+* A file is removed only after the owner has committed its event; the owner knows the ids of committed events.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from greenroom.transports.clients.hooks.spool_folder import (
 MAX_FILES: Final = 1_000
 MAX_BYTES: Final = 64 << 20
 MAX_ENTRY: Final = 4 << 20
-"""Most waiting files, most bytes of all of them, and most bytes of one."""
+"""The most waiting files, the most bytes of all of them, and the most bytes of one."""
 MAX_REFUSED: Final = 100
 MAX_KEPT: Final = 1_000
-"""Most unreadable files, and most transcripts with a read offset."""
+"""The most unreadable files, and the most transcripts with a read offset."""
 REFUSED: Final = "refused"
 _OFFSETS: Final = "offsets"
 _NO_KEY: Final = "-"
@@ -101,8 +101,8 @@ class Spool:
             kept: The new read offset.
 
         Raises:
-            SpoolError: It is too large, or too many events wait.
-            OSError: It cannot be written.
+            SpoolError: The event is too large, or too many events wait.
+            OSError: The event cannot be written.
         """
         data = msgspec.json.encode(entry)
         self._check_room(len(data))
@@ -158,11 +158,11 @@ def hold_spool(folder: Path, *, create: bool = True) -> Iterator[Spool]:
 
     Args:
         folder: The data folder.
-        create: Whether to create it if missing.
+        create: Whether to create the spool if it is missing.
 
     Raises:
-        FileNotFoundError: It does not exist, and `create` is false.
-        OSError: It is a link, belongs to another user, or cannot be created.
+        FileNotFoundError: The spool does not exist, and `create` is false.
+        OSError: The spool is a link, belongs to another user, or cannot be created.
         StoreError: The data folder is not usable.
     """
     with closed_after(open_spool_folder(folder, create=create)) as descriptor:
@@ -199,7 +199,7 @@ def read_entry(folder: Path, name: str) -> Entry:
     """Read a file of the spool.
 
     Raises:
-        FileNotFoundError: It is gone.
+        FileNotFoundError: The file no longer exists.
         SpoolError: It is invalid, permanently.
         OSError: It cannot be read now.
     """
@@ -211,16 +211,16 @@ def read_entry(folder: Path, name: str) -> Entry:
 
 
 def remove(folder: Path, name: str) -> None:
-    """Remove a file after the commit of its event. It may be gone already.
+    """Remove a file after the commit of its event; the file may be missing.
 
-    This is not synced, so the file may reappear after a power cut; the owner skips events that it knows.
+    This is not synced, so the file may reappear after a power cut; the owner skips events that it has.
     """
     with suppress(FileNotFoundError), _opened(folder) as descriptor:
         os.unlink(name, dir_fd=descriptor)
 
 
 def names_of(folder: Path, user: str, agents: Sequence[str]) -> list[str]:
-    """Return the names of waiting files of a user, or of agents without a user."""
+    """Return the names of a user's waiting files, or those of agents without a user."""
     return [name for name in names_in(folder) if _is_of(folder, name, user, agents)]
 
 
@@ -232,7 +232,7 @@ def remove_refused(folder: Path) -> None:
 
 
 def refuse(folder: Path, name: str) -> None:
-    """Set a file aside that cannot be taken, and remove the oldest beyond `MAX_REFUSED`."""
+    """Set a file aside that cannot be stored, and remove the oldest beyond `MAX_REFUSED`."""
     with suppress(FileNotFoundError), _opened(folder) as above, _aside(above, create=True) as aside:
         os.rename(name, name, src_dir_fd=above, dst_dir_fd=aside)
         for each in sorted(_listed(aside), reverse=True)[MAX_REFUSED:]:
@@ -273,7 +273,7 @@ def _unlink_file(name: str, above: int) -> None:
 def _size(name: str, above: int) -> int:
     try:
         return os.stat(name, dir_fd=above, follow_symlinks=False).st_size
-    except FileNotFoundError:  # the owner took it meanwhile
+    except FileNotFoundError:  # the owner has removed it meanwhile
         return 0
 
 

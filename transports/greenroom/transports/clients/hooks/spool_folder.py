@@ -1,4 +1,4 @@
-"""The spool's folder: opened safely, so that no other user's folder is used instead."""
+"""The spool's folder, opened so that no other user's folder can be used instead."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def open_spool_folder(folder: Path, *, create: bool) -> int:
 
 
 def open_private(name: str, above: int, *, create: bool) -> int:
-    """Open this user's folder in an open one; with ``create`` make it private."""
+    """Open a folder of this user in an open folder; ``create`` makes a private one."""
     try:
         descriptor = os.open(name, FOLDER_FLAGS, dir_fd=above)
     except FileNotFoundError:
@@ -72,7 +72,7 @@ def _check_own(descriptor: int, name: str, *, makes_private: bool) -> None:
 
 
 def write_synced(name: str, data: bytes, above: int) -> None:
-    """Write a private file durably, or leave nothing behind."""
+    """Write a private file durably, or leave no file behind."""
     descriptor = os.open(name, _NEW_FLAGS, FILE_MODE, dir_fd=above)
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -14,7 +14,7 @@ from greenroom.actors.content.text.private_parts import cut_private_in
 WRITERS: Final = frozenset(
     {"Write", "Edit", "MultiEdit", "NotebookEdit", "write_file", "replace", "apply_patch", "search_replace"}
 )
-"""Tools of the known clients that write files."""
+"""The known clients' tools that write files."""
 _PATHS: Final = ("file_path", "notebook_path", "path", "filePath", "absolute_path")
 _COMMANDS: Final = ("command", "cmd", "script")
 _OUTPUTS: Final = ("stdout", "stderr", "output", "content", "text", "llmContent", "error", "message")
@@ -39,12 +39,12 @@ class ToolCall(NamedTuple):
 
     @property
     def has_effect(self) -> bool:
-        """Whether it ran a command or wrote a file."""
+        """Whether the call ran a command or wrote a file."""
         return bool(self.command) or self.wrote
 
 
 def tool_call(event: Mapping[str, Any]) -> ToolCall:
-    """Parse the finished call in an event."""
+    """Parse the finished tool call in an event."""
     names = ("tool_response", "tool_output", "error")
     response = next((event[name] for name in names if name in event), None)
     return with_result(
@@ -87,7 +87,7 @@ def output_of(result: object, depth: int = _DEPTH) -> str:
 
 
 def _object_in(value: object) -> object:
-    """Decode an object in a text, as some clients send results."""
+    """Decode an object in a text, because some clients send results as text."""
     if isinstance(value, str) and value.lstrip()[:1] == "{":
         try:
             return cut_private_in(msgspec.json.decode(value))  # escapes may have hidden private parts

@@ -23,11 +23,11 @@ from greenroom.transports.clients.hooks.turns import Conversation, RawTurn
 MAX_SCAN: Final = 16 << 20
 """At most this many bytes of the new part are read: the newest ones."""
 MAX_LINE: Final = 2 << 20
-"""Bytes of a line that is read; longer lines are skipped."""
+"""The most bytes of a line that is read; longer lines are skipped."""
 MAX_TEXT: Final = 400_000
 """All turns together have at most this many characters; the newest turns are kept."""
 MAX_OUTPUT: Final = 2_000
-"""Characters of a tool's output; more is useless to a later session."""
+"""The most characters of a tool's output; later sessions do not need more."""
 MAX_COMMAND: Final = 2_000
 GAP: Final = "\n[...]\n"
 """Replaces the middle of a long text; both ends become lines of their own."""
@@ -49,7 +49,7 @@ def check_path(named: str, place: Transcripts, environment: Mapping[str, str]) -
         environment: The environment variables; one of them may name the client's folder.
 
     Raises:
-        TranscriptRefusedError: It is in another folder, or has another extension.
+        TranscriptRefusedError: The path is in another folder, or has another extension.
     """
     home = environment.get(place.variable) or os.path.expanduser(f"~/{place.home}")  # noqa: PTH111 - as texts
     folder = os.path.realpath(os.path.join(home, place.below))  # noqa: PTH118
@@ -73,13 +73,13 @@ def read_tail(path: str, place: Transcripts, kept: ReadOffset | None) -> tuple[l
 
     Args:
         path: The result of `check_path`.
-        place: The format of its lines.
+        place: The format of the transcript's lines.
         kept: The last read offset.
 
     Raises:
-        FileNotFoundError: It does not exist.
-        TranscriptRefusedError: It is no plain file, or has become a link.
-        OSError: It cannot be read.
+        FileNotFoundError: The transcript does not exist.
+        TranscriptRefusedError: The transcript is no plain file, or has become a link.
+        OSError: The transcript cannot be read.
     """
     try:
         file = open_regular_file(path)
@@ -96,13 +96,13 @@ def read_tail(path: str, place: Transcripts, kept: ReadOffset | None) -> tuple[l
 
 
 class _Lines:
-    """The complete lines of a part of a file; `end` follows the last one."""
+    """The complete lines of a part of a file; `end` follows the last complete line."""
 
     def __init__(self, file: io.FileIO, start: int, size: int) -> None:
         self._file = file
         self._size = size
         self._start = max(start, size - MAX_SCAN)
-        self._passes_over = self._start > start  # the start is within a line
+        self._passes_over = self._start > start  # the start may be within a line
         self.end = start
 
     def __iter__(self) -> Iterator[bytes]:

@@ -14,7 +14,7 @@ from greenroom.transports.clients.hooks.tool_calls import ToolCall, parse_call, 
 
 Role = Literal["user", "assistant", "tool"]
 _MAX_OPEN: Final = 200
-"""Calls without a result that are remembered."""
+"""At most this many calls without a result are remembered."""
 _INSERTED: Final = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
 _QUERY: Final = ("<user_query>", "</user_query>")
 """Delimiters of the typed text; a private part may have removed the second one."""
@@ -26,7 +26,7 @@ _NOT_TYPED: Final = (
 
 
 _INSERTED_WHOLE: Final = re.compile(r"\s*<(?:[a-z]+[-_][a-z_-]+|channel)[\s>]")
-"""Prefix of foreign text in the user's name: an editor's selection, a message of another agent or channel.
+"""The prefix of text that is not the user's: an editor's selection, a message of another agent or channel.
 Clients use a hyphen or underscore in such tags, unlike any tag of HTML."""
 
 
@@ -47,7 +47,7 @@ class Conversation:
         self._open: dict[str, ToolCall] = {}
 
     def turns_in(self, line: bytes) -> Iterator[RawTurn]:
-        """Yield the turns of a line, without private parts; none of an invalid line."""
+        """Yield the turns of a line, without private parts; an invalid line has none."""
         data = cut_private_in(_without_inserted(decode_loosely(line)))
         if isinstance(data, dict):
             at = _time(data.get("timestamp"))
@@ -79,7 +79,7 @@ class Conversation:
                 )
 
     def _item(self, data: dict[str, Any]) -> Iterator[RawTurn]:
-        """Yield the turns of Codex's line; typed text is an event, as items contain more."""
+        """Yield the turns of Codex's line; typed text is in events, as items contain more."""
         payload = data.get("payload")
         if not isinstance(payload, dict):
             return
@@ -113,7 +113,7 @@ class Conversation:
 
 
 def _without_inserted(line: object) -> object:
-    """Remove a client's insertions from a user message, as they may contain private tags."""
+    """Remove what a client inserted into a user message, as it may contain private tags."""
     message = line.get("message") if isinstance(line, dict) else None
     if not (isinstance(line, dict) and isinstance(message, dict) and _role(line, message) == "user"):
         return line
@@ -158,7 +158,7 @@ def _spoken(role: Role, text: object) -> Iterator[RawTurn]:
 
 
 def _time(value: object) -> datetime | None:
-    """Parse a time with an offset; return None without one, or out of range."""
+    """Parse a time with an offset; return None without an offset or out of range."""
     try:
         at = datetime.fromisoformat(value) if isinstance(value, str) else None
         return at.astimezone(UTC) if at is not None and at.tzinfo is not None else None

@@ -1,1 +1,1 @@
-"""Setup of MCP clients: edits of their files, and the removal of those edits."""
+"""Setup of MCP clients: add entries to their files, and remove these entries again."""

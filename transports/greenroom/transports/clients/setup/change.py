@@ -1,4 +1,4 @@
-"""Edits of a client's file as texts: add our entry, and remove it again."""
+"""Edits of a client's file as text: add our entry, and remove it again."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Record(msgspec.Struct, frozen=True):
     """The record of an edit of a client's file.
 
     Attributes:
-        original: The text before; None if there was no file.
+        original: The text before the edit; None if there was no file.
         written: The text that was written.
-        entry: The server's entry in that text.
+        entry: The server's entry in ``written``.
         by_client: Whether the client wrote the text, with other changes of its own.
     """
 
@@ -89,7 +89,7 @@ def take_out(client: Client, text: str, record: Record) -> str | None:
 
 
 def is_ours(client: Client, text: str | None, record: Record) -> bool:
-    """Return whether our entry is still in the file; False if there is none."""
+    """Return whether the file still has our entry, unchanged; False if there is none."""
     held = find_entry(client, text)
     if held is not None and held != record.entry:
         raise SetupError(
@@ -100,7 +100,7 @@ def is_ours(client: Client, text: str | None, record: Record) -> bool:
 
 
 def render_masked(client: Client, text: str | None, *, ours: bool) -> str:
-    """Render a file for display; other values are masked, as they may be keys."""
+    """Render a file for display; values of others are masked, as they may be keys."""
     entry = (client.key, SERVER) if ours and find_entry(client, text) is not None else None
     masked: str = _TEXTS[client.format].masked(text or "", entry)
     return masked

@@ -27,7 +27,7 @@ class Start(NamedTuple):
 
 
 def start_of(client: Client, entry: Any) -> Start | None:
-    """Return the command of an entry; None if it has none."""
+    """Return the command of an entry; None if the entry has no command."""
     command = entry.get(client.command) if isinstance(entry, dict) else None
     arguments = entry.get("args", []) if isinstance(entry, dict) else None
     if not isinstance(command, str) or not isinstance(arguments, list):
@@ -36,7 +36,7 @@ def start_of(client: Client, entry: Any) -> Start | None:
 
 
 def may_be_run(client: Client, entry: Any, record: Record | None, wanted: Start) -> bool:
-    """Return whether an entry may be run; anyone may have written a project's file."""
+    """Return whether an entry may be run; a project's file may come from anyone."""
     start = start_of(client, entry)
     if start is None or start.command != wanted.command or not os.access(start.command, os.X_OK):
         return False
@@ -45,7 +45,7 @@ def may_be_run(client: Client, entry: Any, record: Record | None, wanted: Start)
 
 
 def faults(client: Client, entry: Any, record: Record | None, wanted: Start) -> list[str]:
-    """Return what is wrong with an entry, one sentence each."""
+    """Return the faults of an entry, one sentence each."""
     if entry is None:
         gone = "its entry was set up and has gone, perhaps with the client's own writing; set it up again"
         return [] if record is None else [gone]

@@ -1,4 +1,4 @@
-"""Reading and replacing clients' files, and the records of our edits."""
+"""Read and replace clients' files, and keep the records of our edits."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from greenroom.runtime.base.full_sync import sync_descriptor
 from greenroom.transports.clients.setup.change import Record, SetupError
 
 MAX_BYTES: Final = 16 << 20
-"""Bytes of a client's file that is read; the largest ones have megabytes of history."""
+"""The most bytes of a client's file; the largest files have megabytes of history."""
 
 
 def read(path: Path) -> str | None:
-    """Read a file's text without a byte order mark; None if it is missing."""
+    """Read a file's text without a byte order mark; None if the file is missing."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         status = os.fstat(descriptor)
@@ -40,14 +40,14 @@ def read(path: Path) -> str | None:
 
 
 def check_below(path: Path, folder: Path) -> None:
-    """Check that a project's file is in its folder, and not behind a link."""
+    """Check that a project's file is in the project's folder, and not behind a link."""
     real = os.path.realpath(path)
     if not Path(real).is_relative_to(os.path.realpath(folder)):
         raise SetupError(f"{path} is a link to {real}, out of the project; it is left alone")
 
 
 def replace(path: Path, seen: str | None, text: str | None) -> None:
-    """Replace a file's text atomically, or remove the file; mode, owner and links stay."""
+    """Replace a file's text atomically, or remove the file; keep mode, owner and links."""
     real = Path(os.path.realpath(path))
     try:
         if text is None:
@@ -61,7 +61,7 @@ def replace(path: Path, seen: str | None, text: str | None) -> None:
 
 
 def record_of(path: Path, part: str = "") -> Record | None:
-    """Return the record of our edit of a file, or of one part; else None."""
+    """Return the record of our edit of a file or of one part, else None."""
     place = _record_path(path, part)
     text = read(place)
     try:
@@ -71,7 +71,7 @@ def record_of(path: Path, part: str = "") -> Record | None:
 
 
 def keep_record(path: Path, record: Record | None, part: str = "") -> None:
-    """Store the record of an edit, with the original text; None deletes it."""
+    """Store the record of an edit, with the original text; None deletes the record."""
     place = _record_path(path, part)
     if record is None:
         place.unlink(missing_ok=True)
@@ -100,7 +100,7 @@ def _mark_of(path: Path) -> bytes:
 
 
 def _write(real: Path, text: str, path: Path, seen: str | None) -> None:
-    """Write a temporary file and rename it; a byte order mark stays."""
+    """Write a temporary file and rename it; keep a byte order mark."""
     descriptor, temporary = tempfile.mkstemp(dir=real.parent, prefix=f".{real.name}.")
     try:
         with os.fdopen(descriptor, "wb") as opened:

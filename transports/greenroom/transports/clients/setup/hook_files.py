@@ -1,7 +1,7 @@
-"""Edits of a client's file of hooks as texts; other hooks stay.
+"""Edits of a client's file of hooks as text; hooks of others are kept.
 
-Our hook is recognized by its whole entry. A hook with only our command was edited or comes from elsewhere; it
-is left alone, with a sentence.
+A hook is ours if its whole entry is the same. If a hook has only our command, a user edited it or it comes
+from elsewhere; it is left alone, and a sentence reports it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def hook_entries(name: str, command: Sequence[str], options: Sequence[str] = ())
 
 
 def stray_events(name: str, text: str | None, entries: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """Return the events without our hook, and those of them with another command of ours."""
+    """Return the events without our hook, and which of these have another command of ours."""
     held = _parsed(name, text or "")
     missing = [event for event, entry in entries.items() if _place(held, event, entry) is None]
     return missing, [event for event in missing if _has_command_of_ours(name, held, event)]
@@ -65,7 +65,7 @@ def are_off(name: str, text: str | None) -> bool:
 
 
 def untrusted_events(name: str, text: str | None, entries: Mapping[str, Any], noted: str | None) -> list[str]:
-    """Return the events with a hook that does not run until it is trusted."""
+    """Return the events with a hook that does not run until the user trusts it."""
     held = _parsed(name, text or "")
     notes: Any = toml_text.parse(noted or "")
     for member in (_HOOKS, "state"):
@@ -86,13 +86,13 @@ def untrusted_events(name: str, text: str | None, entries: Mapping[str, Any], no
 
 
 def has_plugin(name: str, text: str | None) -> bool:
-    """Whether the client has the hooks by the plugin."""
+    """Whether the client has the hooks from the plugin."""
     plugins = _parsed(name, text or "").get("enabledPlugins")
     return isinstance(plugins, dict) and bool(plugins.get(PLUGIN))
 
 
 def put_in(name: str, text: str | None, entries: dict[str, Any], record: Record | None) -> Record:
-    """Return the text of the file with our hooks, and without them."""
+    """Return a record of the file's text with our hooks, and without them."""
     without = text
     if record is not None and text is not None:
         if record.entry == entries and not stray_events(name, text, entries)[0]:
@@ -125,7 +125,7 @@ def put_in(name: str, text: str | None, entries: dict[str, Any], record: Record 
 
 
 def take_out(name: str, text: str, record: Record) -> str | None:
-    """Return the file without our hooks; None if we created it unchanged."""
+    """Return the file without our hooks; None if we created it and it is unchanged."""
     if text == record.written:
         return record.original
     wanted = copy.deepcopy(_parsed(name, text))
@@ -147,7 +147,7 @@ def take_out(name: str, text: str, record: Record) -> str | None:
 
 
 def render_masked(name: str, text: str | None, record: Record | None) -> str:
-    """Return a text of the file for display: values are masked except ours."""
+    """Render the file for display; all values except ours are masked."""
     held = _parsed(name, text or "")
     places = {event: _place(held, event, entry) for event, entry in (record.entry if record else {}).items()}
     found = [(_HOOKS, event, *place) for event, place in places.items() if place is not None]
@@ -163,7 +163,7 @@ def _delete(wanted: Any, path: _Path) -> _Path:
 
 
 def _place(held: dict[str, Any], event: str, entry: dict[str, Any]) -> _Path | None:
-    """Find a hook in an event's list: an item, or within another group."""
+    """Find a hook in an event's list: as an item, or in another group."""
     for n, item in enumerate(_items(held, event)):
         if item == entry:
             return (n,)

@@ -1,7 +1,7 @@
-"""Edits of JSON with comments and trailing commas, which stay.
+"""Edits of JSON that keep its comments and trailing commas.
 
-The standard library parses the values; comments and trailing commas are blanked first, so offsets stay. Of
-the libraries that edit such texts one needs Node and fetches packages, another needs a newer Python.
+The standard library parses the values; comments and trailing commas are blanked first, so offsets stay. There
+are libraries for such edits, but one needs Node and fetches packages, and another needs a newer Python.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def add(text: str, path: tuple[str, str], value: Any) -> str:
 
 
 def masked(text: str, *paths: tuple[str | int, ...] | None) -> str:
-    """Mask every comment and value with … except the values at some paths."""
+    """Replace every comment and value by …, except the values at some paths."""
     pieces: list[str] = []
     done = 0
     for start, end in sorted(_span(text, path) for path in paths if path is not None):
@@ -90,7 +90,7 @@ def masked(text: str, *paths: tuple[str | int, ...] | None) -> str:
 
 
 def take(text: str, path: tuple[str | int, ...]) -> str:
-    """Remove the member, or the item by its index, at an existing path."""
+    """Remove the member, or the list item, at an existing path."""
     start = _start(_strict(text), 0)
     for name in path[:-1]:
         start = next(each.value for each in _members(text, start) if each.name == name)
@@ -106,7 +106,7 @@ def take(text: str, path: tuple[str | int, ...]) -> str:
             line_end = re.compile(r"[ \t]*\r?\n").match(text, end)
             return text[:begin] + text[line_end.end() if line_end else end :]
         return text[: member.start] + text[_SPACE.match(text, end).end() :]  # type: ignore[union-attr]
-    if place:  # the last one: remove the comma before it, and keep what is between them
+    if place:  # the last member: remove the comma before it, and keep the text between them
         comma = _start(commented, members[place - 1].end)
         return text[:comma] + _commented_gap(text[comma + 1 : member.start], text[member.end :])
     before, rest = text[start + 1 : member.start], text[member.end :]
@@ -203,7 +203,7 @@ def _dump(value: Any, step: str | None, margin: str) -> str:
 
 
 def _insert(text: str, start: int, label: str, value: Any, step: str, depth: int) -> str:
-    """Insert a value at the beginning of an object or list; comments stay in place."""
+    """Insert a value at the beginning of an object or list; comments keep their place."""
     rest = text[start + 1 :]
     members = _members(text, start)
     if members and "\n" not in text[start : members[0].start]:  # keep an object on one line

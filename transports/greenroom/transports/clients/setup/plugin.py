@@ -89,7 +89,7 @@ it off: `claude plugin disable {PLUGIN}`.
 
 
 def plugin_files(server: Mapping[str, Any], hooks: Mapping[str, Any]) -> dict[str, str]:
-    """Return the text of each file of the plugin, by its path."""
+    """Return the text of each file of the plugin, by the file's path."""
     about = {"name": SERVER, "description": _ABOUT}
     author = {"name": "The authors of Greenroom"}
     manifest = {

@@ -39,7 +39,7 @@ _VERSION: Final = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
 
 
 async def version_of(client: Client) -> str | None:
-    """Return the version that a client's program reports, or that of its VS Code extension."""
+    """Return the version that a client's program or its VS Code extension reports."""
     program = client.program()
     if program is not None:
         try:
@@ -98,7 +98,7 @@ async def put_by_client(client: Client, program: str, entry: dict[str, Any]) -> 
 
 
 async def remove_by_client(client: Client, program: str, earlier: Any) -> None:
-    """Let a client remove our entry, and restore the earlier one if there was any."""
+    """Let a client remove our entry, and restore the earlier entry if there was one."""
     assert client.own is not None
     # An entry is safe in arguments if it has no place for keys.
     is_plain = isinstance(earlier, dict) and earlier.keys() <= _WITHOUT_KEYS

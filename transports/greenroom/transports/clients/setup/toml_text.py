@@ -45,7 +45,7 @@ def take(text: str, path: tuple[str, ...]) -> str:
 
 
 def masked(text: str, path: tuple[str, str] | None) -> str:
-    """Mask every comment and value with … except one value."""
+    """Replace every comment and value by …, except one value."""
     document = tomlkit.parse(text)
     _mask(document, path or ())
     return _OR_COMMENT.sub(

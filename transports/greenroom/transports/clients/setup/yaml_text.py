@@ -1,6 +1,6 @@
 """Edits of YAML mappings, at the positions that the parser reports.
 
-All other lines stay byte for byte, which a rewrite of the document would not guarantee.
+All other lines stay the same, byte for byte; a rewrite of the document would not guarantee this.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def take(text: str, path: tuple[str, ...]) -> str:
 
 
 def masked(text: str, path: tuple[str, str] | None) -> str:
-    """Mask every comment and value with … except one value."""
+    """Replace every comment and value by …, except one value."""
     root: Any = yaml.compose(text, Loader=yaml.SafeLoader)
     ours = None
     if path is not None:
@@ -87,7 +87,7 @@ def masked(text: str, path: tuple[str, str] | None) -> str:
 
 
 def _values(node: Any, ours: Any, seen: set[int]) -> Iterator[Any]:
-    """Yield all scalars except member names, and our value as a whole."""
+    """Yield all scalars except member names; yield our value as a whole."""
     if node is None or id(node) in seen:
         return
     seen.add(id(node))
@@ -100,7 +100,7 @@ def _values(node: Any, ours: Any, seen: set[int]) -> Iterator[Any]:
 
 
 def _put_between_braces(text: str, node: Any, name: str, value: Any) -> str:
-    """Insert a member into a mapping in braces, where JSON is valid YAML."""
+    """Insert a member into a mapping in braces, in which JSON is valid YAML."""
     if not isinstance(node, yaml.MappingNode) or text[node.start_mark.index] != "{":
         raise ValueError(f"what {name} belongs to is no mapping")
     member = f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}"
@@ -122,7 +122,7 @@ def _find(node: Any, name: str) -> tuple[Any, Any] | None:
 
 
 def _end(node: Any) -> int:
-    """Return a node's end without comments, which a block's own mark includes."""
+    """Return a node's end without comments; the end that a block reports includes them."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
         return _end(last[1] if isinstance(last, tuple) else last)

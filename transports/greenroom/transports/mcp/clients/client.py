@@ -5,10 +5,10 @@ Invariants:
 - `calls` holds every request that is not settled. A request settles exactly once: by its answer, or because
         its client cancelled it.
 - `OrderedQueue` knows the state of each request; `ClientIdentity` knows the sender.
-- Taking a message never waits. What waits is a message in a mailbox, or a task.
+- Taking a message never waits. Only messages in mailboxes and tasks wait.
 - The first request decides the era, and with it the methods (`methods`).
 - While the SDK is imported to check a request, that request keeps its place in the order. Until the client
-        is introduced, all other requests but pings wait, because its identity decides their answers.
+        is introduced, all other requests except pings wait, because its identity decides their answers.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class ServerPort(Protocol):
         """Record a client that has disconnected."""
 
     def record_unread(self, agent_id: str | None = None) -> None:
-        """Record a message that is no valid request, or came too late."""
+        """Record a message that is not a valid request, or came too late."""
 
     async def import_checks(self) -> None:
         """Import the SDK's checks of requests."""
@@ -101,10 +101,10 @@ class Client:
     Args:
         sink: Sink for messages that belong to no request.
         spawn: Starts a task that ends with the client.
-        has_room: Whether it reads its answers; while it does not, no large answer begins.
+        has_room: Whether the client reads its answers; while it does not, no large answer begins.
         rate_limit: Counts its requests; None if they are not counted, or were counted before.
         is_single_request: Whether it makes one request, and ends with it.
-        on_failure: Called when the store has failed for good, and no further answer is allowed.
+        on_failure: Called when the store has failed permanently, and no further answer is allowed.
 
     Attributes:
         subscriber: Its subscriptions outside of listen streams; None until it subscribes.
@@ -150,7 +150,7 @@ class Client:
 
     @property
     def agent_id(self) -> str | None:
-        """The id of its agent; None if none was needed yet."""
+        """The id of its agent; None if it needed no agent yet."""
         agent = self.identity.known_agent
         return agent.principal.agent_id if isinstance(agent, Agent) else None
 
@@ -161,7 +161,7 @@ class Client:
 
     @property
     def is_full(self) -> bool:
-        """Whether it has reached its limit of requests in flight, which excludes streams."""
+        """Whether it has reached its limit of requests in flight; streams do not count."""
         return (
             len(self._calls) - len(self.streams.scopes) >= self.limits.in_flight
             or self._open_bytes >= self.limits.in_flight_bytes
@@ -272,7 +272,7 @@ class Client:
             logger.debug("a notification was ignored: it has no handler")
 
     def _initialized(self, frame: Frame) -> None:
-        """Serve a client that is ready from now on, with or without a handshake before."""
+        """Serve a client that has become ready, with or without a handshake before."""
         checks, params = self.server.checks, frame.params
         if self._is_introducing or (params and checks is None):
             self.postpone(frame)

@@ -29,7 +29,7 @@ class ClientIdentity:
         folder_of: Returns the working folder of a client with this name, from its process.
         is_introduced: Whether its requests may be served: after the handshake, if its era has one.
         is_name_fixed: Whether its name, and with it its era, is final.
-        known_agent: Its agent, if one was needed; reading this fixes no name.
+        known_agent: Its agent, if it needed one; reading this attribute does not fix the name.
     """
 
     def __init__(self, agent_for: Callable[[str], AgentPort]) -> None:
@@ -45,22 +45,22 @@ class ClientIdentity:
 
     @cached_property
     def agent(self) -> AgentPort:
-        """The client's agent; reading this fixes its name."""
+        """The client's agent; reading this attribute fixes the client's name."""
         self.known_agent = self._agent_for(fit_agent_id(self.name))
         return self.known_agent
 
     @property
     def folder(self) -> str | None:
-        """Its working folder, from its process, for clients that report none themselves."""
+        """Its working folder, from its process, for clients that report no folders themselves."""
         return self.folder_of(self.name)
 
     @property
     def scopes(self) -> frozenset[str]:
-        """The scopes of the client, empty without an agent; reading this fixes no name."""
+        """The client's scopes, empty without an agent; reading them does not fix the name."""
         keep = self.known_agent is not None or self.is_name_fixed
         try:
             agent = self.agent if keep else self._agent_for(fit_agent_id(self.name))
-        except Exception:  # noqa: BLE001  (every request through it is answered with this error)
+        except Exception:  # noqa: BLE001  (this error answers every request to the agent)
             return frozenset()
         return agent.scopes
 

@@ -41,10 +41,10 @@ class DomainRequests:
 
     Args:
         queue: The order of its calls; a call leaves it when its request is accepted.
-        on_failure: Called when the store has failed for good, and no further answer is allowed.
+        on_failure: Called when the store has failed permanently, and no further answer is allowed.
 
     Attributes:
-        failed: Why the store failed for good, if it did.
+        failed: Why the store failed permanently; None if it did not.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class DomainRequests:
                 call.cancel_work = ticket.cancel
         except StoreFailedError as error:
             self._store_failed(error)
-        except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
+        except Exception as error:  # noqa: BLE001  (every error becomes the answer)
             self._complete(call, done, error)
 
     async def _ask_with_folders(self, call: Call, request: Any, done: Done) -> None:

@@ -34,7 +34,7 @@ class OrderedQueue:
             makes room calls `advance`.
 
     Attributes:
-        is_closed: Whether nothing begins any more: waiting calls are cancelled one by one.
+        is_closed: Whether no call begins any more: waiting calls are cancelled one by one.
     """
 
     def __init__(self, limits: Limits, has_room: Callable[[], bool]) -> None:
@@ -46,7 +46,7 @@ class OrderedQueue:
         self._advancing = False
 
     def join(self, call: Call, begin: Callable[[Call], None], weight: int = 0) -> None:
-        """Begin a call now if its turn has come, or when it comes."""
+        """Begin a call when its turn comes, or now if its turn has come."""
         call.begin, call.weight = begin, weight
         if call.state is WAITING:  # its place was reserved
             self.advance()
@@ -64,7 +64,7 @@ class OrderedQueue:
         self._queue.append(call)
 
     def leave(self, call: Call) -> None:
-        """Let the next call begin, as this one's place is fixed; idempotent."""
+        """Let the next call begin, because the place of this call is fixed; idempotent."""
         if call.state is BEGUN:
             call.state = PLACED
             if self._queue:
@@ -74,7 +74,7 @@ class OrderedQueue:
         """Remove a call that is settled, whether its turn has come or not."""
         before, call.state = call.state, SETTLED
         if before is WAITING:
-            self._queue.remove(call)  # at once: behind a long wait it would keep its memory
+            self._queue.remove(call)  # now: behind a call that waits long, it would keep its memory
         elif before is not UNORDERED:
             self._large -= call.weight
         if self._queue:

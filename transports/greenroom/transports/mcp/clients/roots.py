@@ -1,7 +1,7 @@
 """The server's own requests to a client, and the working folders that it reports.
 
-Folders are requested when a session starts in one, or a request names files. Only clients of the handshake
-era that offer them get the request.
+Folders are requested when a session starts in a folder, or a request names files. Only clients of the
+handshake era that offer to report folders get this request.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from greenroom.transports.mcp.frames.versions import Era
 from greenroom.transports.mcp.response_encoder import encode
 
 PATIENCE_SECONDS: Final = 2.0
-"""How long a client may take to report its folders; a session without a project is better than none."""
+"""Seconds that a client has to report its folders; a session without a project is better than no session."""
 MAX_PATH: Final = 4_096
 MAX_FOLDERS: Final = 100
 
@@ -51,7 +51,7 @@ class ServerRequests:
             self._responses.pop(key, None)
 
     def take_response(self, frame: Frame) -> None:
-        """Take a client's response; ignore one without a request."""
+        """Take a client's response; ignore a response without a request."""
         key = frame.key
         if isinstance(key, str) and key in self._arrived and key not in self._responses:
             self._responses[key] = frame.params or {}
@@ -71,7 +71,7 @@ class Roots:
 
     @property
     def can_be_known(self) -> bool:
-        """Whether the client can report folders, or its process revealed one."""
+        """Whether the client can report folders, or its process revealed a folder."""
         return self._can_be_asked or bool(self._otherwise)
 
     async def read_cached(self, call: Call) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ class Roots:
         return known
 
     async def folders(self, call: Call) -> tuple[str, ...]:
-        """Return the client's folders, as it reports in time or its process reveals."""
+        """Return the folders that the client reports in time, or that its process reveals."""
         if not self._can_be_asked:
             return self._otherwise
         response: dict[str, Any] = {}

@@ -1,8 +1,8 @@
 """Subscriptions in both protocol eras.
 
 In the handshake era a client subscribes to URIs and is notified on the connection itself. In the 2026-07-28
-era each ``subscriptions/listen`` request is a stream. Its acknowledgement comes first, every notification
-carries the request's id, and its result ends it when the connection winds up.
+era each ``subscriptions/listen`` request is a stream. The acknowledgement comes first, every notification
+carries the request's id, and the result ends the stream when the connection ends.
 
 A notification is taken from the bus only while the client reads. Until then a change is one flag per
 resource, so a client that does not read costs other clients nothing.
@@ -78,7 +78,7 @@ class Subscriptions:
         self._lists = lists
 
     def subscribe(self, client: Client, uri: str) -> None:
-        """Subscribe a client of the handshake era to a resource, even an unknown one."""
+        """Subscribe a client of the handshake era to a resource, even to an unknown resource."""
         subscriber = client.subscriber
         if subscriber is None:
             subscriber = client.subscriber = client.identity.agent.subscriber(self._window)

@@ -27,12 +27,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         max_message_bytes: The longest message, in bytes.
         in_flight: Requests that are read but not answered.
-        in_flight_bytes: Bytes of their lines; the request that exceeds it is still read.
+        in_flight_bytes: Bytes of these requests; the request that exceeds this limit is still read.
         unsent_bytes: Bytes of unread answers, beyond which the client must wait.
         unsent_notices: Bytes of unread output, beyond which the client gets no notification.
         streams: Requests that stay open, such as listen streams; these are not in flight.
-        subscriptions: Resources per listen stream, and besides on the connection itself.
-        large_answers: How many requests with large answers run at once, by the weights of their answers.
+        subscriptions: Resources on all listen streams together, and as many on the connection itself.
+        large_answers: A large answer begins only while the weights of those in progress sum to less.
         drain: Seconds for open requests and unread answers after the end of input.
         stop: Seconds for open requests after a request to stop.
     """
@@ -50,11 +50,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 DEADLINE_META_KEY = "greenroom/deadline_ms"
-STALE_ALARMS = 100  # deadlines of settled calls, on top of as many open ones, before a clean-up
+STALE_ALARMS = 100  # this many deadlines, and two for each open call, are kept before a clean-up
 
 
 class ResponseSink(Protocol):
-    """Takes the lines of one request, or of none; never waits or fails.
+    """Takes the lines of one request, or lines without a request; never waits or fails.
 
     A sink is lines of a pipe, messages of a WebSocket, or a stream of HTTP. A line is the JSON of one message
     and ends with a newline.
@@ -80,17 +80,17 @@ class ResponseSink(Protocol):
 
 
 class CallState(Enum):
-    """The state of a call. Only `OrderedQueue` advances it, and never back.
+    """The state of a call. Only `OrderedQueue` changes it, and only forwards.
 
     UNORDERED ─▶ WAITING ─▶ BEGUN ─▶ PLACED, and from each of them to SETTLED.
     """
 
     UNORDERED = "unordered"
-    """It is in no order, or not yet."""
+    """It has no place in the order, or not yet."""
     WAITING = "waiting"
     """Its turn has not come."""
     BEGUN = "begun"
-    """Its turn has come; nothing else begins."""
+    """Its turn has come; no other call begins."""
     PLACED = "placed"
     """Its place in the order is fixed."""
     SETTLED = "settled"
@@ -213,7 +213,7 @@ class OpenStreams:
                 self._weight -= weight
 
     def end(self) -> None:
-        """End all streams, and every later one as soon as it begins."""
+        """End all streams, and every later stream as soon as it begins."""
         self._ended = True
         for scope in list(self.scopes.values()):
             scope.cancel()
@@ -249,7 +249,7 @@ class Deadlines:
     def watch(self, call: Call) -> None:
         """End this call at its deadline, unless it is forgotten before; idempotent.
 
-        Its timeout is the server's, or the client's own if shorter.
+        The timeout is the server's, or the client's if that is shorter.
         """
         if call in self._shorter:
             return

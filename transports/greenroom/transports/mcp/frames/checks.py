@@ -1,7 +1,7 @@
-"""The SDK's checks of a request, and the errors of invalid ones.
+"""The SDK's checks of a request, and the errors of invalid requests.
 
 `McpServer.checks` imports this module only when a request needs it, because importing the SDK's types takes
-longer than everything else. The SDK answers no request: a valid one goes to the same handler as a request
+longer than everything else. The SDK answers no request: a valid request goes to the same handler as a request
 that needs no check (`methods`).
 """
 

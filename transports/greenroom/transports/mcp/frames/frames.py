@@ -9,8 +9,8 @@ Rules:
 4. An error answers with the request's id whenever the line reveals it.
 5. A reply's JSON goes into the answer byte for byte (`result_line`).
 
-Of MCP's methods it knows only that ``tools/call`` carries arguments. Of connections it knows nothing: its
-caller tracks the ids in flight.
+About MCP's methods this module knows only that ``tools/call`` carries arguments. About connections it knows
+nothing: its caller tracks the ids in flight.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Frame(NamedTuple):
 
     Attributes:
         method: The JSON-RPC method; empty for a response.
-        params: The decoded parameters; those of ``tools/call`` without ``arguments``. For a response, its
+        params: The decoded parameters; for ``tools/call`` without ``arguments``. For a response, its
             ``result`` or ``error`` member.
         id: The id as received; None for a notification.
         name: The tool's name when the method is ``tools/call`` and the name is a string.
         is_response: Whether it answers a request of this side.
-        problem: What is wrong with the arguments; the answer to a caller who may send some.
+        problem: What is wrong with the arguments. A caller that may call the tool gets this as the answer.
     """
 
     method: str
@@ -69,7 +69,7 @@ class Frame(NamedTuple):
 
 
 class FrameError(Exception):
-    """A line that is no message; the connection goes on.
+    """A line that is not a message; the connection continues.
 
     Attributes:
         id: The id to answer with, as JSON.
@@ -82,7 +82,7 @@ class FrameError(Exception):
 
 
 class RequestError(Exception):
-    """A request, parsed whole, that is answered with a protocol error."""
+    """A completely parsed request that is answered with a protocol error."""
 
     def __init__(self, code: int, sentence: str, data: Any = None) -> None:
         super().__init__(sentence)
@@ -109,7 +109,7 @@ class LineSplitter:
         self._skipped = 0
 
     def feed(self, chunk: bytes) -> list[bytes | Oversized]:
-        """Return the lines that this chunk completes, without their line ends; skip blank ones."""
+        """Return the lines that this chunk completes, without their line ends; skip blank lines."""
         first, *lines = chunk.split(b"\n")
         self._hold(first)
         if not lines:
@@ -131,14 +131,14 @@ class LineSplitter:
         return self._complete()
 
     def _hold(self, part: bytes) -> None:
-        if self._skipped or len(self._held) + len(part) > self._limit + 1:  # one more for a CR
+        if self._skipped or len(self._held) + len(part) > self._limit + 1:  # one more byte for a CR
             self._skipped += len(self._held) + len(part)
             self._held.clear()
         else:
             self._held += part
 
     def _complete(self) -> list[bytes | Oversized]:
-        """Return the held line unless it is blank, and hold none."""
+        """Return the held line unless it is blank, and clear it."""
         size, self._skipped = self._skipped, 0
         line = bytes(self._held)
         self._held.clear()
@@ -181,7 +181,7 @@ _read_envelope = msgspec.json.Decoder(_Envelope).decode
 _read_call = msgspec.json.Decoder(_CallParams).decode
 _read_string = msgspec.json.Decoder(str).decode
 
-# What a message without blanks has besides the values of its members.
+# The length of a message without blanks, apart from the values of its members.
 _PUNCTUATION = len('{"jsonrpc":"2.0","id":,"method":"tools/call","params":}')
 _CALL_PUNCTUATION = {
     (False, False): len('{"name":}'),
@@ -199,11 +199,11 @@ _EXACT_DIGITS = 15
 def parse_frame(line: bytes) -> Frame | None:
     """Parse the message on a line; return None if it needs no action.
 
-    A notification with a wrong method or parameters needs none (notifications are never answered), nor does a
-    response without an id.
+    A notification with a wrong method or wrong parameters needs no action, because notifications are never
+    answered. A response without an id needs no action either.
 
     Raises:
-        FrameError: The line is no message; the error says what to answer.
+        FrameError: The line is not a message; the error has the answer.
     """
     return _plain_call(line) or _parse_closely(line)
 
@@ -211,8 +211,8 @@ def parse_frame(line: bytes) -> Frame | None:
 def _plain_call(line: bytes) -> Frame | None:
     """Parse a tool call in its usual form; return None for any other line.
 
-    Of two equal keys, msgspec silently keeps the last. So a line longer than its members passes only if the
-    rest is too short for a member, or is the usual blanks.
+    msgspec silently keeps the last of two equal keys. So a line that is longer than its members passes only
+    if the rest is too short for a member, or is the usual blanks.
     """
     try:
         if not line.isascii():
@@ -247,7 +247,7 @@ def _plain_key(id: bytes) -> RequestKey | None:
 
 
 def _parse_closely(line: bytes) -> Frame | None:
-    members = _envelope(line.removeprefix(BOM_UTF8))  # some clients send one
+    members = _envelope(line.removeprefix(BOM_UTF8))  # some clients send a BOM
     raw_id, key = _id_of(members)
     reply_id = NO_ID if raw_id is None else raw_id
     if _decoded(members.get("jsonrpc")) != "2.0":
@@ -278,7 +278,7 @@ def _parse_closely(line: bytes) -> Frame | None:
 def _response(
     members: dict[str, bytes], raw_id: bytes | None, key: RequestKey | None, size: int
 ) -> Frame | None:
-    """Return a response without the parts that cannot be represented; None without an id."""
+    """Return a response without parts that cannot be represented; None if it has no id."""
     outcome: dict[str, Any] = {
         name: _decoded(members[name]) for name in ("result", "error") if name in members
     }
@@ -333,7 +333,7 @@ def _id_of(members: dict[str, bytes]) -> tuple[bytes | None, RequestKey | None]:
 
 
 def _params_of(raw: bytes | None, *, is_call: bool) -> tuple[dict[str, Any] | None, str | None, bytes, str]:
-    """Return the parameters, a call's tool and raw arguments, and what is wrong with these."""
+    """Return the parameters, a call's tool and raw arguments, and the fault of the arguments."""
     if raw is None or raw == b"null":  # some clients send null for no parameters
         return None, None, b"{}", ""
     if raw[:1] != b"{":

@@ -1,7 +1,7 @@
 """Split a JSON object into its members as raw bytes, and refuse repeated keys.
 
-msgspec parses, and so checks the syntax. Of two equal keys it silently keeps the last, so the object's own
-keys are scanned once more.
+msgspec parses the object, and so checks the syntax. It silently keeps the last of two equal keys, so the
+object's own keys are scanned once more.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 
 import msgspec
 
-# Splitting what msgspec rejects costs about 0.3 µs a token; beyond this many it fails.
+# Splitting an object that msgspec rejects costs about 0.3 µs a token; with more tokens, it fails.
 MAX_SCANNED_TOKENS = 50_000
 
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -32,15 +32,15 @@ class ScanError(Exception):
 def members_of(raw: bytes) -> dict[str, bytes]:
     """Split an object into its raw members, and check its syntax.
 
-    Some valid JSON msgspec cannot parse: an escaped lone surrogate, nesting beyond the interpreter's
-    recursion. It is split into members without parsing them, so that the reader of that member can refuse
-    the request under its id.
+    msgspec cannot parse some valid JSON: an escaped lone surrogate, or nesting beyond the interpreter's
+    recursion. Such an object is split without parsing its members, so that the reader of the member can
+    refuse the request under its id.
 
     Raises:
         UnicodeDecodeError: The bytes are not UTF-8.
-        msgspec.DecodeError: They are not JSON, or (`msgspec.ValidationError`) no object.
+        msgspec.DecodeError: They are not JSON, or (`msgspec.ValidationError`) not an object.
         RepeatedKeyError: A key occurs twice.
-        ScanError: They are nested too deeply to be split.
+        ScanError: The object is nested too deeply to be split.
     """
     if not raw.isascii():
         raw.decode()
@@ -79,7 +79,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _refuse_repeated_keys(raw: bytes, members: dict[str, bytes]) -> None:
-    """Scan the object's own keys, because msgspec silently keeps the last of two."""
+    """Scan the object's own keys, because msgspec silently keeps the last of two equal keys."""
     seen: set[str] = set()
     position = raw.index(b"{") + 1
     while len(seen) < len(members):
@@ -90,14 +90,14 @@ def _refuse_repeated_keys(raw: bytes, members: dict[str, bytes]) -> None:
             raise RepeatedKeyError(f"names {key[:50]!r} twice")
         seen.add(key)
         position, mark = _next_mark(raw, match.end() + len(members[key]))
-        if mark not in b",}":  # a repeated key, with a last value that is a prefix of its first
+        if mark not in b",}":  # a repeated key; its last value is a prefix of its first value
             raise RepeatedKeyError(f"names {key[:50]!r} twice")
     if members and raw[position - 1 : position] != b"}":
         raise RepeatedKeyError("names a key twice")
 
 
 def _next_mark(raw: bytes, position: int) -> tuple[int, bytes]:
-    """Return the next character that is no blank, and the position after it."""
+    """Return the next character that is not a blank, and the position after it."""
     match = _AFTER.match(raw, position)
     assert match is not None, "the pattern matches the empty string"
     return match.end(), match[1]

@@ -48,7 +48,7 @@ class LineSource:
     """Reads messages as the lines of a byte stream.
 
     Args:
-        limit: The longest line, in bytes; a longer one comes as `Oversized`.
+        limit: The longest line, in bytes; a longer line comes as `Oversized`.
     """
 
     def __init__(self, stream: trio.abc.ReceiveStream, limit: int) -> None:
@@ -74,7 +74,7 @@ class LineSink:
     """Writes messages as the lines of a byte stream.
 
     Args:
-        descriptor: Returns the stream's, if it can be written without waiting; -1 once it is closed.
+        descriptor: Returns the stream's descriptor, if writing need not wait; -1 once it is closed.
     """
 
     def __init__(self, stream: trio.abc.SendStream, descriptor: Callable[[], int] = lambda: -1) -> None:

@@ -1,11 +1,11 @@
-"""The two eras of the protocol, and the plain shape of the requests of each.
+"""The two eras of the protocol, and the plain shape of requests in each era.
 
 The handshake era (up to 2025-11-25) begins with ``initialize``. In the 2026-07-28 era each request states its
 revision in ``params._meta``; there is no handshake. A connection's first request decides, once.
 
-A request of plain shape would pass the SDK as well. Errors about the era and its envelope are worded here,
-as the SDK words them. Everything else that is not plain goes to the SDK (`checks`). Tests show that both
-judge alike.
+A request of plain shape would pass the SDK's checks as well. Errors about the era and its envelope are worded
+here, as the SDK words them. Everything else that is not plain goes to the SDK (`checks`). Tests show that
+both decide alike.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ _Level = Literal["alert", "critical", "debug", "emergency", "error", "info", "no
 
 
 class PlainMeta(msgspec.Struct):
-    """The ``_meta`` of a request of the handshake era, as far as its shape matters."""
+    """The parts of the ``_meta`` of a handshake-era request whose shape matters."""
 
     progressToken: int | str = 0  # noqa: N815
 
@@ -126,7 +126,7 @@ class Envelope(PlainMeta, kw_only=True):
 
 
 class Nothing(msgspec.Struct):
-    """The parameters of a method without any."""
+    """The parameters of a method that has none."""
 
 
 class Page(msgspec.Struct):
@@ -168,14 +168,14 @@ class OfTemplate(msgspec.Struct, tag_field="type", tag="ref/resource"):
 
 
 class Argument(msgspec.Struct):
-    """An argument, as far as it is written."""
+    """An argument of which only the beginning may be written."""
 
     name: str
     value: str
 
 
 class Known(msgspec.Struct):
-    """The arguments before it."""
+    """The arguments before the completed one."""
 
     arguments: dict[str, str] | None = None
 
@@ -245,7 +245,7 @@ def envelope_of(params: dict[str, Any] | None) -> dict[str, Any]:
     """Return the envelope of a request of the later era, with its required keys.
 
     Raises:
-        RequestError: It is missing, or lacks a key.
+        RequestError: The envelope is missing, or lacks a key.
     """
     meta = (params or {}).get("_meta")
     if not isinstance(meta, dict):

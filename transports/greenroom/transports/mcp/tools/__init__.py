@@ -1,1 +1,1 @@
-"""Tools: which are listed, their schemas, names and errors."""
+"""Tools: their listing, schemas, names and errors."""

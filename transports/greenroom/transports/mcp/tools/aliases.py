@@ -2,8 +2,8 @@
 
 Clients of the older systems call these names, so they stay callable. They are listed only under the profile
 of their system (`tool_profiles`), and every answer names the successor. `ALIASES` is complete. Where a
-current tool has the same name, the parameter `told_by` selects the older meaning. Under a profile that says
-so, the older meaning also holds if no parameter of the current tool alone is present.
+current tool has the same name, the parameter `told_by` selects the older meaning. Some profiles also select
+the older meaning for calls without parameters that only the current tool has.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Alias(OlderCall, frozen=True, eq=False, kw_only=True):
 
     Attributes:
         told_by: The parameter that selects this meaning, if a current tool has the same name.
-        is_usual: Whether it is meant also without that parameter, unless another one excludes it.
+        is_usual: Whether calls without that parameter mean it, too, unless another parameter excludes it.
     """
 
     successor: str
@@ -56,7 +56,7 @@ class Alias(OlderCall, frozen=True, eq=False, kw_only=True):
         try:
             given = msgspec.json.decode(arguments, type=dict[str, msgspec.Raw])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return False  # the current tool refuses it for that
+            return False  # the current tool refuses such arguments
         return self.told_by in given or (self.is_usual and given.keys() <= (self.takes or {}).keys())
 
     def parse(self, arguments: bytes) -> Any:
@@ -77,7 +77,7 @@ _OMN = (
 )  # fmt: skip
 """The tools that an older system has under these names with the prefix ``omn_``."""
 _NOW = {"create_session": "start_session", "semantic_search": "search_code_semantic"}
-"""The current names of some of them."""
+"""The current names of some of these tools."""
 ALIASES = (
     *(
         Alias(
@@ -116,7 +116,7 @@ def _without_none(hint: Any) -> Any:
 
 
 class OlderForm:
-    """The older form of a tool, with more parameters or wider ones; made by `older_form`."""
+    """The older form of a tool, with more or wider parameters; made by `older_form`."""
 
     def __init__(self, today: type[Any], parameters: tuple[OlderParameter, ...]) -> None:
         self._today = today
@@ -140,14 +140,14 @@ class OlderForm:
         return self._today(**values)
 
 
-@cache  # decoders are cached for good, so there must be one of each
+@cache  # decoders are cached forever, so there must be one of each
 def older_form(tool: str, parameters: tuple[OlderParameter, ...]) -> OlderForm:
     """Return the older form of a tool with these additional parameters."""
     return OlderForm(REQUESTS[tool], parameters)
 
 
 def _with_parameters(today: type[Any], kinds: Mapping[str, Any]) -> type[Any]:
-    """Return a struct with the fields of another one, and additional or retyped ones."""
+    """Return a struct with another struct's fields; ``kinds`` adds fields or changes their types."""
     hints = get_type_hints(today, include_extras=True)
     members = {
         field.name: (field.name, hints[field.name], same_default(field))
@@ -160,7 +160,7 @@ def _with_parameters(today: type[Any], kinds: Mapping[str, Any]) -> type[Any]:
 
 
 def same_default(field: msgspec.structs.FieldInfo, name: str | None = None) -> Any:
-    """Return a field with the same default as another one, or likewise none."""
+    """Return a field with the default of another field, or also without a default."""
     if field.default_factory is not msgspec.NODEFAULT:
         return msgspec.field(default_factory=field.default_factory, name=name)
     return msgspec.field(default=field.default, name=name)

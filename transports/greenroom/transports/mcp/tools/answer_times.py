@@ -10,7 +10,7 @@ import msgspec
 import trio
 
 AT_KEY: Final = "greenroom/at"
-"""The key of ``_meta`` under which an answer states when it was made."""
+"""The key of ``_meta`` under which an answer has its time."""
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _ENDS = tuple(b'%03dZ"' % microseconds for microseconds in range(1_000))
@@ -21,7 +21,7 @@ class Moment(msgspec.Struct, frozen=True):
     """The time of an answer.
 
     Attributes:
-        json: The same in RFC 3339, as JSON.
+        json: The time in RFC 3339, as JSON.
         arrived: When its request was read, in trio's time.
     """
 

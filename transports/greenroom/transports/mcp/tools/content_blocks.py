@@ -10,7 +10,7 @@ from greenroom.actors import ExportResource, MemoriesExported, SessionExported
 
 
 class Content(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool's answer as content blocks, or a resource's as contents, as MCP defines them."""
+    """A tool's answer as content blocks, or a resource as contents, as MCP defines them."""
 
     blocks: list[dict[str, Any]]
     structured: dict[str, Any] | None = None
@@ -22,7 +22,7 @@ NO_JSON: Final = (Content, MemoriesExported, SessionExported, ExportResource)
 
 
 def to_content(reply: Any) -> Any:
-    """Convert a reply with more than JSON to `Content`; return any other unchanged."""
+    """Convert a reply with more than JSON to `Content`; return other replies unchanged."""
     if isinstance(reply, MemoriesExported):
         return _linked(reply)
     if isinstance(reply, SessionExported):

@@ -1,4 +1,4 @@
-"""Add older names of members to answers, for clients of the systems that had those.
+"""Add older names of members to answers, for clients of the systems with these names.
 
 `profiles` declares the names. Types and values follow from the same plan, so that a tool's output schema
 fits its answers.
@@ -41,7 +41,7 @@ class LegacyAnswers:
         self._plans: dict[type[msgspec.Struct], _Plan | None] = {}
 
     def renamed(self, value: Any, moment: Moment) -> Any:
-        """Return an answer, or a part of one, with its older names."""
+        """Return an answer, or a part of an answer, with its older names."""
         if isinstance(value, list):
             return [self.renamed(each, moment) for each in value]
         if isinstance(value, dict):
@@ -105,7 +105,7 @@ class LegacyAnswers:
         return _Plan(made, inner, more)
 
     def _older(self, struct: type[msgspec.Struct]) -> dict[str, OlderName]:
-        """Return a type's older names, and those of its bases that it lacks."""
+        """Return a type's older names, also from its bases."""
         names = {**self._names.get(struct, {})}
         bases = (base for base in struct.__mro__[1:] if issubclass(base, msgspec.Struct))
         for base in bases:

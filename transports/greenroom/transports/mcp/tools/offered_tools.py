@@ -29,8 +29,8 @@ class ToolOffers:
     """The offers of a server, by tool profiles.
 
     Args:
-        profiles: The profiles for clients that chose none, neither themselves nor by their keys.
-        schemas: The form of the parameters' schemas, likewise.
+        profiles: The profiles for clients for which neither they nor their keys chose profiles.
+        schemas: The form of the parameters' schemas if neither they nor their keys chose it.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class ToolOffers:
         self.usual = self._make(profiles, schemas)
 
     def of(self, choice: ToolChoice) -> ToolOffer:
-        """Return a client's offer; the server's own if it chose nothing."""
+        """Return a client's offer; the server's own if the client chose nothing."""
         chosen = ToolChoice(choice.profiles or self._usual.profiles, choice.schemas or self._usual.schemas)
         return self.usual if chosen == self._usual else self._made(*chosen)
 
@@ -98,7 +98,7 @@ class ToolOffer:
     def renamed(self, reply: Any, moment: Moment, called: str | None = None) -> Any:
         """Return a reply or a failure as this offer answers it.
 
-        An older name as `called` always gets its system's names.
+        If `called` is an older name, the reply always has the names of that name's system.
         """
         system = SYSTEMS.get(called or "")
         if system is None or system in self._profiles:
@@ -115,7 +115,7 @@ class ToolOffer:
         return {name: self._entry(self.tools[name]) for name in self.listed}
 
     def listing_of(self, names: Collection[str]) -> list[dict[str, Any]]:
-        """Return the entries of some listed tools; their descriptions name none of the others."""
+        """Return the entries of some listed tools; their descriptions name no other tools."""
         entries = [self.listing[name] for name in names]
         listed = {name: name for name in names}
         described = (each.get("description", "") for each in entries)
@@ -153,13 +153,13 @@ class ToolOffer:
 
     @cached_property
     def known(self) -> tuple[str, ...]:
-        """The names for hints to a client: listed ones, and every other current tool."""
+        """The names for hints to a client: listed names, and every other current tool."""
         today = (name for name, tool in self.tools.items() if tool.alias is None)
         return tuple(dict.fromkeys((*self.listed, *today)))
 
 
 def _listed(tools: Mapping[str, Tool], profiles: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the tools that the profiles list, in turn, then the common ones."""
+    """Return the tools that the profiles list, in turn, then the common tools."""
     today = [name for name, tool in tools.items() if tool.alias is None]
     names: dict[str, None] = {}
     for profile in profiles:

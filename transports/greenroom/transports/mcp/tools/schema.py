@@ -6,9 +6,9 @@ programmers. Listed schemas also omit limits; the refusal of an argument states 
 
 Parameters are listed in one of two forms, which accept the same arguments. The plain form has one type per
 value, no null and no unions: every model provider accepts that. The nullable form is for OpenAI's strict
-mode, which requires each property: there null stands for an absent argument. Clients make the outermost
-object strict themselves. Inner objects are listed as strict, because Pydantic AI does not look into an object
-that admits null.
+mode, which requires each property: in this form, null stands for an absent argument. Clients make the
+outermost object strict themselves. Inner objects are listed as strict, because Pydantic AI does not look into
+an object that admits null.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LIMITS = frozenset(
 )
 _NULL = {"type": "null"}
 _MEMBERS = {"properties": "object", "required": "object", "items": "array", "minItems": "array"}
-"""The keywords that belong to one type alone."""
+"""The keywords that apply to only one type."""
 # In JSON schema `$` ends the text; in Python a newline may follow. Few decoders know lookahead.
 _PYTHONS_END = r"(?!\n)$"
 _SAYS_NOTHING: tuple[tuple[str, Any], ...] = (
@@ -90,7 +90,7 @@ def _with_enums_typed(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(schema: dict[str, Any]) -> dict[str, Any]:
-    """Write a schema with one type per value, the first declared one."""
+    """Write a schema with one type per value, which is the first declared type."""
     while "anyOf" in schema:
         first = next(choice for choice in schema["anyOf"] if choice != _NULL)
         schema = {**first, **_without(schema, {"anyOf"})}
@@ -182,7 +182,7 @@ def _resolved(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, 
 
 
 def _cut(schema: dict[str, Any]) -> dict[str, Any]:
-    """Remove the inside of summarised parts, and hidden properties and words."""
+    """Remove the contents of summarised parts, and hidden properties and keywords."""
     if _NUMBER in schema:
         choices = [each for each in schema["anyOf"] if "enum" not in each]
         return _without(schema, {_NUMBER, "anyOf"}) | (

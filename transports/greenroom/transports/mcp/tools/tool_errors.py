@@ -1,6 +1,6 @@
 """The answers of failed tool calls: one JSON object per kind of failure.
 
-A sentence says what happened and what still holds, without internals.
+A sentence says what happened and what is still true, without internals.
 """
 
 from __future__ import annotations

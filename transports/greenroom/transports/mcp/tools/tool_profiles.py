@@ -2,8 +2,8 @@
 
 `PROFILES` is complete. A profile narrows only the listing: every tool can be called by name. With several
 profiles, the tools of each are listed in turn, and answers have the older names of all of them. Where two
-profiles differ, the first one decides. A call by an older name is answered with the names of its system as
-well, whichever profile holds.
+profiles differ, the first one decides. An answer to a call by an older name has the names of that name's
+system as well, under every profile.
 """
 
 from __future__ import annotations

@@ -24,12 +24,12 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """One tool of the listing.
 
     Attributes:
-        title: As `ToolText` has it, like the four that follow.
+        title: As in `ToolText`; the same holds for the next four attributes.
         asks: The request type that a call becomes; None for a tool of a program that embeds this server,
             which lists its own tools itself.
         alias: What its older name means; only some profiles list it.
         older: What its name meant before, if a call can still mean that.
-        parameters: Its additional older parameters; None for none.
+        parameters: Its additional older parameters; None if it has none.
     """
 
     name: str
@@ -115,8 +115,8 @@ def visible_tools(names: Iterable[str], tools: Mapping[str, Tool], scopes: froze
     """Return the names of the tools that are listed to a holder of ``scopes``.
 
     Administration and the audit log are listed only to holders of those scopes by name. A holder of all
-    scopes, such as the user of this machine, may call them as well, but its model need not read them at
-    every start.
+    scopes, such as the user of this machine, may call them as well, but its model does not have to read them
+    at every start.
     """
     named = scopes - {EVERYTHING}
     return tuple(

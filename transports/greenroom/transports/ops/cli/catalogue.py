@@ -1,7 +1,7 @@
 """The table of commands: their help, their arguments and the functions that run them.
 
-`parsing` makes the parser and its help from it. A name of two words is an action of a family, with flags of
-its own.
+`parsing` makes the parser and its help from this table. A name of two words is an action of a family, with
+its own flags.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from greenroom.transports.clients.table import HOOK_CLIENTS
 
 @dataclass(frozen=True)
 class Option:
-    """A command's flag that is no setting; without a `metavar` it is a switch."""
+    """A command's flag that is not a setting; without a `metavar` it is a switch."""
 
     about: str
     metavar: str | None = None
     read: Callable[[str], Any] = str  # parses the value; raises `InvalidValueError`
     default: Any = None
-    field: str | None = None  # its field in the request, if that has another name
+    field: str | None = None  # the request's field, if it has another name than the flag
     required: bool = False
-    dest: str | None = None  # its attribute in the parsed arguments, if a setting has the flag's name
+    dest: str | None = None  # the attribute in the parsed arguments, if a setting has the same name
 
     @property
     def help(self) -> str:
-        """Its help text, with the default."""
+        """The flag's help text, with the default."""
         shown = f"{self.default:g}" if isinstance(self.default, float) else self.default
         return self.about if shown is None else f"{self.about} [default {shown}]"
 
@@ -48,9 +48,9 @@ class Command:
     help: str
     arguments: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Option] = field(default_factory=dict)
-    runs: tuple[str, str] | None = None  # as in `runner_of`, if not both are the command's first word
+    runs: tuple[str, str] | None = None  # module and function; None if both are the command's first word
     every_setting: bool = False
-    settings: frozenset[str] = frozenset()  # besides the shared ones
+    settings: frozenset[str] = frozenset()  # the settings that it takes besides the shared settings
     shared: bool = True  # whether it takes the shared settings; a command without a store does not
     json: bool = True
     several: bool = False  # whether the last argument may be repeated
@@ -552,11 +552,11 @@ COMMANDS: Final[Mapping[str, Command]] = {
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     title: tuple(dict.fromkeys(name.partition(" ")[0] for name in group)) for title, group in _GROUPS.items()
 }
-"""The commands and families in the order of the help."""
+"""The commands and families, in the order in which the help lists them."""
 
 
 def runner_of(name: str) -> tuple[str, str]:
-    """Return the module in `commands` that runs a command, and its function.
+    """Return the module in `commands` and the function that run a command.
 
     The module is imported only for this command. An async function runs on trio.
     """

@@ -1,8 +1,8 @@
 """The program `greenroom`: it runs one command of the table in `catalogue`.
 
-The commands are in `commands`, each imported only when it runs: `greenroom serve` does not load what only
-`greenroom stats` needs, and no command loads trio to print its help. The time limit of a hook starts before
-the table is imported.
+The commands are in `commands`, and each is imported only when it runs: `greenroom serve` does not load what
+only `greenroom stats` needs, and no command loads trio to print its help. The time limit of a hook starts
+before the table is imported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from greenroom.transports.ops.cli.output import complain, prepare, remark
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command."""
+    """Run the command in the arguments; return its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
     prepare()
     if "_ARGCOMPLETE" in os.environ:  # set by a shell that completes a line, see `greenroom completion`
@@ -41,7 +41,7 @@ def _carry_out(arguments: Sequence[str]) -> int:
     from greenroom.transports.ops.cli.catalogue import COMMANDS, runner_of  # noqa: PLC0415
     from greenroom.transports.ops.cli.parsing import make_parser  # noqa: PLC0415
 
-    # The program has its own threads for computation; numpy's would only spin beside them.
+    # The program has its own threads for computation; numpy's threads would only spin next to them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if sys.platform not in {"linux", "darwin"}:
         return complain(
@@ -55,8 +55,8 @@ def _carry_out(arguments: Sequence[str]) -> int:
         remark(chosen.parser.format_help().rstrip())
         return exit_codes.USAGE
     if name == "serve" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        # Before the server handles signals there is nothing to clean up, and an exception would appear in the
-        # middle of an import.
+        # Before the server handles signals there is nothing to clean up, and an exception would appear in
+        # the middle of an import.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         resolved = resolve(vars(chosen), os.environ)
@@ -75,7 +75,7 @@ def _carry_out(arguments: Sequence[str]) -> int:
 
 def _imported(module: str, function: str) -> Callable[..., Any]:
     """Import the function in `commands` that runs a command."""
-    gc.disable()  # imports leave no garbage, and searching for it takes a seventh of the start
+    gc.disable()  # imports leave no garbage; to search for it takes a seventh of the start
     try:
         found: Callable[..., Any] = getattr(
             import_module(f"greenroom.transports.ops.cli.commands.{module}"), function

@@ -12,21 +12,21 @@ from typing import Any
 def prepare() -> None:
     """Make the standard streams safe to use.
 
-    Closed standard descriptors are opened on the null device. Otherwise the store's file would get such a
-    number, and a message to standard error would be written into it. Paths with undecodable bytes are
+    Closed standard descriptors are opened on the null device. Otherwise the store's file could get the number
+    of a closed one, and a message to standard error would go into the file. Paths with undecodable bytes are
     printed with escapes.
     """
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is the closed one
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def say(text: str) -> bool:
-    """Print a result; return whether its reader (`head`, a pager) is still there."""
+    """Print a result; return whether its reader (`head`, a pager) still reads."""
     if sys.stdout is None:
         return False
     try:
@@ -46,14 +46,14 @@ def remark(text: str) -> None:
 
 
 def complain(command: str, sentence: str, code: int) -> int:
-    """Print why a command failed; return its exit code."""
+    """Print why a command failed; return the exit code."""
     remark(f"greenroom {command}: {sentence}")
     return code
 
 
 def say_json(value: object) -> None:
     """Print a value as ASCII JSON, which cannot contain terminal escapes."""
-    import msgspec  # noqa: PLC0415 - 30 ms, and hooks start their guard before
+    import msgspec  # noqa: PLC0415 - takes 30 ms; hooks must start their guard first
 
     def encode(each: object) -> Any:
         return json.loads(bytes(each)) if isinstance(each, msgspec.Raw) else str(each)

@@ -41,7 +41,7 @@ _SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
         *("ping_interval", "http_session_idle"),
     ),
 }
-"""Sections in the help of a command that takes every setting; the rest comes last."""
+"""Sections in the help of a command that takes every setting; other settings come last."""
 
 _SEVERAL: Final = "..."
 _NAME_WIDTH: Final = 12
@@ -69,13 +69,13 @@ class _Parser(argparse.ArgumentParser):
 
 
 def make_parser(first: str | None = None) -> argparse.ArgumentParser:
-    """Make the parser of the command line, or of the part for one command.
+    """Make the parser of the whole command line, or only the part for one command.
 
     Args:
-        first: That word. If it is a command or a family, the others are left out, which would take 15 ms.
+        first: The first word. If it is a command or a family, all others are left out, which saves 15 ms.
 
-    The parsed arguments have `command` and, in a family, `action`, each None if missing; `flags`, which maps
-    fields of a request to their flag or argument; and `parser`, the parser of the recognized part.
+    The parsed arguments have `command` and, in a family, `action`, each None if missing. They also have
+    `flags`, which maps fields of a request to flags or arguments, and `parser`, the recognized part's parser.
     """
     parser = _Parser(**_looks("greenroom COMMAND [options]", _listing(), _epilog()), prog="greenroom")
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
@@ -126,7 +126,7 @@ def _add_help(parser: argparse.ArgumentParser) -> None:
 
 
 def _fill(parser: argparse.ArgumentParser, command: Command) -> None:
-    """Add a command's arguments and flags to its parser, the most used ones first."""
+    """Add a command's arguments and flags to its parser, the most frequent ones first."""
     flags = {}
     for (argument, help_text), metavar in zip(command.arguments.items(), metavars(command), strict=True):
         several = metavar.endswith(_SEVERAL)
@@ -157,7 +157,7 @@ def metavars(command: Command) -> list[str]:
 
 
 def _grouped(command: Command) -> list[tuple[str, list[str]]]:
-    """Return the settings of a command by section; the last section has the remaining ones."""
+    """Return the settings of a command by section; the last section has all others."""
     if not command.every_setting:
         taken = [
             key
@@ -261,7 +261,7 @@ def _epilog() -> str:
 
 
 class _Version(argparse.Action):
-    """`--version`; it reads the version only if requested, because that is slow."""
+    """`--version`; it reads the version only if a user requests it, because that is slow."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_others: Any) -> None:
         from importlib.metadata import version  # noqa: PLC0415 - for the reason above

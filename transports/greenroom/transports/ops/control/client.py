@@ -1,12 +1,12 @@
 """The control socket of a running store: its path, its protocol, and the client.
 
-Each connection carries one request and one reply, each one line of JSON. The caller keeps its end open until
-the reply: closing it, or sending more, cancels the request. While the owner works, it sends a blank each
-second before the line. The socket is for the folder's own user only and not part of MCP. Both ends are the
-same program, so the lines carry no version.
+Each connection carries one request and one reply, each as one line of JSON. The caller keeps its end open
+until the reply: if it closes its end or sends more, the request is cancelled. While the owner works, it sends
+a blank each second before the line. The socket is only for the folder's own user, and not part of MCP. Both
+ends are the same program, so the lines have no version.
 
-The caller is plain blocking code without trio, because importing an event loop would take most of the time of
-a short command.
+The caller is plain blocking code without trio, because the import of an event loop would take most of the
+time of a short command.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from greenroom.transports.base import exit_codes
 
 SOCKET_NAME: Final = "control.sock"
 REQUEST_LIMIT: Final = 256 << 10
-"""Bytes of a request; a hook's request has a prompt of up to 20,000 characters, each up to 6 bytes."""
+"""The most bytes of a request; a hook's prompt has up to 20,000 characters of up to 6 bytes each."""
 ANSWER_LIMIT: Final = 4 << 20
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="op"):
-    """The base of all lines; the field ``op`` names the kind."""
+    """The base of all lines; the field ``op`` names the kind of the line."""
 
 
 class Backup(_Line, frozen=True, kw_only=True, tag="backup"):
@@ -50,7 +50,7 @@ class Verify(_Line, frozen=True, kw_only=True, tag="verify"):
 class Stats(_Line, frozen=True, kw_only=True, tag="stats"):
     """Return the runtime's statistics, and namespaces that look like a user's own.
 
-    `often`: without the latter, since finding them reads every namespace.
+    `often`: leave out these namespaces, since finding them reads every namespace.
     """
 
     often: bool = False
@@ -64,11 +64,11 @@ class Readmit(_Line, frozen=True, kw_only=True, tag="readmit"):
 
 
 class Drain(_Line, frozen=True, kw_only=True, tag="drain"):
-    """Take the events in the spool; the reply comes before it is done."""
+    """Store the events in the spool; the reply comes before this is done."""
 
 
 class Hook(_Line, frozen=True, kw_only=True, tag="hook"):
-    """Answer a waiting hook in the name of `principal`; the result is a `HookAnswer`."""
+    """Answer a hook that waits, in the name of `principal`; the result is a `HookAnswer`."""
 
     principal: Principal
     event: HookEvent
@@ -78,8 +78,8 @@ class Link(_Line, frozen=True, kw_only=True, tag="link"):
     """Make a link that logs a browser in as the folder's owner; returns its `url`.
 
     `read_only`: the browser may not write. `as_file`: the result has the path of a `file` that redirects to
-    the link, or null if there can be none. `terminal`: the token of the terminal that will request codes;
-    without one the browser cannot confirm anything.
+    the link, or null if there can be no file. `terminal`: the token of the terminal that will request codes;
+    without a token the browser cannot confirm anything.
     """
 
     read_only: bool = False
@@ -97,20 +97,20 @@ Request = Backup | Verify | Stats | Readmit | Drain | Hook | Link | Code
 
 
 class Done(_Line, frozen=True, kw_only=True, tag="done"):
-    """The request was carried out; `result` is JSON of its own shape."""
+    """The request was carried out; `result` is JSON, whose shape depends on the request."""
 
     result: msgspec.Raw
 
 
 class Failed(_Line, frozen=True, kw_only=True, tag="failed"):
-    """The request failed, for this reason; `code` is the exit code for it."""
+    """The request failed: the reason, and the exit code `code` for it."""
 
     sentence: str
     code: int = exit_codes.FAILED
 
 
 class ControlSocketError(Exception):
-    """The owner did not carry the request out, or its reply is invalid."""
+    """The owner did not carry out the request, or its reply is invalid."""
 
     def __init__(self, sentence: str, code: int = exit_codes.FAILED) -> None:
         super().__init__(sentence)
@@ -124,7 +124,7 @@ class NoOwnerError(Exception):
 def socket_path(folder: Path) -> Path:
     """Return the path of a folder's control socket.
 
-    The entry in the folder is the socket, or a link to it if the folder's path is too long for a socket.
+    The entry in the folder is the socket, or a link to it if the folder's path is too long for sockets.
     """
     entry = folder / SOCKET_NAME
     with contextlib.suppress(OSError):
@@ -138,14 +138,14 @@ def call(folder: Path, request: Request, *, patience: float | None = None) -> by
     Args:
         folder: The folder of the store.
         request: The request.
-        patience: Seconds to wait for the next sign of the owner; None waits without limit.
+        patience: Seconds to wait for the next sign of the owner; with None there is no limit.
 
     Returns:
         The result as JSON.
 
     Raises:
-        NoOwnerError: No process listens there.
-        ControlSocketError: The owner refused, failed, went away, or belongs to another user.
+        NoOwnerError: No process listens at the socket.
+        ControlSocketError: The owner refused, failed, ended, or belongs to another user.
     """
     try:
         line = msgspec.json.encode(request) + b"\n"
@@ -198,13 +198,13 @@ def as_json(result: object) -> bytes:
 
 
 def merge_verify_results(store: object, index: object) -> dict[str, object]:
-    """Merge both results of `greenroom verify`: the store's, and the memories' under ``index``."""
+    """Merge the two results of `greenroom verify`: of the store, and of the memories (``index``)."""
     found: dict[str, object] = msgspec.json.decode(as_json(store))
     return {**found, "index": index}
 
 
 def _connect(connection: socket.socket, path: Path) -> None:
-    if len(os.fsencode(path)) > PATH_LIMIT:  # no socket can be there: an owner's link leads to a shorter path
+    if len(os.fsencode(path)) > PATH_LIMIT:  # too long for a socket: an owner makes a link to one
         raise NoOwnerError
     try:
         connection.connect(str(path))

@@ -1,13 +1,13 @@
-"""The server of the control socket: commands on the open store, and hooks.
+"""The server of the control socket: commands on the open store, and replies to hooks.
 
 Invariants:
 
-* Only the holder of the folder's lock runs this, so an existing socket file is a dead process's and is
-  removed.
-* A request runs only while its caller's end stays open.
+* Only the holder of the folder's lock runs this server, so an existing socket file belongs to a dead process
+  and is removed.
+* A request runs only while its caller keeps its end open.
 * A caller that waits gets a blank each second, as a sign that the owner is alive.
-* A caller can cost the owner one of `CONNECTIONS` places for `LINE_SECONDS`, and one line of memory. Whatever
-  it sends can end only its own connection.
+* A caller can take only one of `CONNECTIONS` places for `LINE_SECONDS`, and the memory of one line. With
+  anything that it sends, it can end only its own connection.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ from greenroom.transports.ops.control.client import (
 if TYPE_CHECKING:
     from greenroom.transports.web.rest.link_files import LinkFiles
 
-CONNECTIONS: Final = 16  # simultaneous callers; others wait
-LINE_SECONDS: Final = 5.0  # for a caller to send its line, and again to read the reply
-CATCH_UP_SECONDS: Final = 0.5  # a session's start waits for the events of the session before
+CONNECTIONS: Final = 16  # the most simultaneous callers; others wait
+LINE_SECONDS: Final = 5.0  # time for a caller to send its line, and again to read the reply
+CATCH_UP_SECONDS: Final = 0.5  # the start of a session waits this long for events of earlier ones
 NO_LINK: Final = (
     "the process that owns the folder serves no browser, or does not know at which URL: start it with "
     "`greenroom serve --http 127.0.0.1:8080`, and behind a proxy with --base-url"
 )
 NO_TERMINAL: Final = "the link of this terminal is not known here any more; run `greenroom console` again"
-SIGN_SECONDS: Final = 1.0  # between two signs to a caller that waits
-_RETRY_SECONDS: Final = 0.1  # when the process is out of descriptors
+SIGN_SECONDS: Final = 1.0  # time between two signs to a caller that waits
+_RETRY_SECONDS: Final = 0.1  # time until the next try when the process has no free descriptors
 
 _NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 logger = logging.getLogger(__name__)
@@ -81,10 +81,10 @@ class Linker(Protocol):
 
 
 class Served(NamedTuple):
-    """What the owner of a folder has for callers of its control socket."""
+    """What the owner of a folder offers to callers of its control socket."""
 
     observed: ObservedServer
-    drain: SpoolDrain | None = None  # takes the events in the spool; None without hooks
+    drain: SpoolDrain | None = None  # stores the events in the spool; None without hooks
     link: Linker | None = None  # makes links for browsers; None without browsers
     files: LinkFiles | None = None  # writes files that redirect to the links
     new_code: CodeMaker | None = None
@@ -95,7 +95,7 @@ async def serve_control(
 ) -> None:
     """Serve the folder's control socket until cancelled; the caller holds the folder's lock.
 
-    The server's main job does not need the socket, so a failure to bind it is a logged warning and no error.
+    The server's main task does not need the socket, so a failure to bind it is only logged, as a warning.
     """
     with contextlib.ExitStack() as stack:
         try:
@@ -165,7 +165,7 @@ def _for_browser(request: Link | Code, served: Served) -> dict[str, str | None]:
 
 
 async def _answer_hook(runtime: RuntimeClient, request: Hook, drain: SpoolDrain | None) -> HookAnswer:
-    """Answer a hook; a session's start first waits briefly for earlier events."""
+    """Answer a hook; the start of a session first waits briefly for earlier events."""
     if drain is not None and request.event.name == "session-start":
         with trio.move_on_after(CATCH_UP_SECONDS):
             await drain.wait_until_idle()
@@ -174,7 +174,7 @@ async def _answer_hook(runtime: RuntimeClient, request: Hook, drain: SpoolDrain 
 
 async def _attend(connection: trio.socket.SocketType, carry_out: CarryOut, places: trio.Semaphore) -> None:
     try:
-        # An OSError here means that the caller went away.
+        # An OSError here means that the caller ended.
         with connection, contextlib.suppress(OSError):
             if peer_is_ours(connection):
                 await _converse(connection, carry_out)
@@ -203,7 +203,7 @@ async def _converse(connection: trio.socket.SocketType, carry_out: CarryOut) -> 
 async def _answer_while_awaited(
     connection: trio.socket.SocketType, carry_out: CarryOut, request: Request
 ) -> Done | Failed | None:
-    """Carry out a request; cancel it and return None if its caller goes away."""
+    """Carry out a request; if the caller ends, cancel the request and return None."""
     answer: Done | Failed | None = None
     async with trio.open_nursery() as nursery:
 

@@ -67,13 +67,13 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of the HTTP transport.
 
     Attributes:
-        origins: Origins of web pages that may send requests, besides those of this machine.
-        session_idle: Seconds without anything open after which a session ends.
+        origins: Origins of web pages that may send requests, besides pages of this machine.
+        session_idle: A session ends after this many seconds with nothing open.
         sound: Returns whether the store is reliable.
         routes: Further ASGI applications, by path; only for administrators if keys are required.
         documents: Public documents by path, as JSON.
-        any_host: Whether the server has other names than this machine's.
-        open_link: Opens one-time links to passports; None without any.
+        any_host: Whether the server has names besides this machine's, so that any host is allowed.
+        open_link: Opens one-time links to passports; None if there are no links.
         endpoints: Endpoints at further paths, which authenticate callers themselves.
     """
 
@@ -110,10 +110,10 @@ class HttpApp:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run what requests need while the block runs; at its end open requests are cancelled.
+        """Run the tasks of requests while the block runs; cancel open requests at its end.
 
         Raises:
-            StoreFailedError: The store failed for good; no answer was sent for what was not durable.
+            StoreFailedError: The store failed permanently; changes that are not durable were not answered.
         """
         service = self._service
         async with trio.open_nursery() as nursery:
@@ -158,7 +158,7 @@ class HttpApp:
         """Answer one request.
 
         Raises:
-            NotImplementedError: The server requests something other than HTTP; it continues without.
+            NotImplementedError: The server requests something other than HTTP; it continues without that.
         """
         if scope["type"] == "websocket":
             await send({"type": "websocket.close"})
@@ -255,7 +255,7 @@ class HttpApp:
             raise HttpRefusedError(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING, Connection="close")
 
     async def _check_administrator(self, exchange: Exchange, caller: Caller) -> None:
-        """Refuse a caller who may not administrate, and a request with a body."""
+        """Refuse a caller who is not an administrator, and a request with a body."""
         try:
             check_administrates(caller)
         except AccessDeniedError as denied:

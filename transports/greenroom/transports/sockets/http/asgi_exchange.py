@@ -63,14 +63,14 @@ class ForeignConnection:
 
 
 Connection = TimedConnection | ForeignConnection
-"""The connection below: our own server's, or that of a foreign one, which decides itself."""
+"""The connection below: of our own server, or of a foreign server, which makes its own decisions."""
 
 
 class PendingResponse(Protocol):
     """A response in progress: a line of JSON, or a stream of events.
 
     Attributes:
-        line: The whole answer, if it is no stream.
+        line: The whole answer, if it is not a stream.
         patience: Seconds of silence after which it should become a stream; infinity for never.
         headers: Further headers of a stream.
     """
@@ -155,7 +155,7 @@ class Exchange:
         """Read the request's body.
 
         Raises:
-            HttpRefusedError: It is larger, arrives too late, or exceeds the budget of bodies in flight.
+            HttpRefusedError: The body is larger, arrives too late, or exceeds the budget of bodies in flight.
             ClientGoneError: The client disconnected.
         """
         length = self.head.length()
@@ -209,7 +209,7 @@ class Exchange:
             self.gone = (await self._receive())["type"] == "http.disconnect"
 
     async def while_there(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Return a function's result, or raise its error, unless the client disconnects before.
+        """Return a function's result, or raise its error, unless the client disconnects first.
 
         Raises:
             ClientGoneError: It disconnected; the function was cancelled.
@@ -251,7 +251,7 @@ class Exchange:
         await self._send({"type": "http.response.body", "body": reply.body})
 
     async def send_part(self, data: bytes, headers: Sequence[Header] | None = None) -> None:
-        """Send a part of a response after the client took those before; empty ends it.
+        """Send a part once the client took the parts before; an empty part is last.
 
         Raises:
             ClientGoneError: The client disconnected.
@@ -320,7 +320,7 @@ class Exchange:
         self._connection.accept(holder)
 
     def abort(self) -> None:
-        """Disconnect a client that does not read, or must not."""
+        """Disconnect a client that does not read, or that must get no more."""
         self._connection.abort()
 
     async def _wait(self, seconds: float) -> bool:

@@ -1,4 +1,4 @@
-"""What the endpoints of one HTTP server share: their interface, callers, clients and tasks."""
+"""The parts that the endpoints of one HTTP server share: interface, callers, clients and tasks."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ class Endpoint(Protocol):
     """Serves some paths, for allowed hosts and origins."""
 
     def serves(self, path: str) -> bool:
-        """Return whether it serves a path, even with a refusal."""
+        """Return whether it serves a path, even if it answers with a refusal."""
 
     async def serve(self, exchange: Exchange, caller: Caller) -> None:
         """Answer one request.
 
-        The caller is what the headers claim, not authenticated yet.
+        ``caller`` is what the headers claim; it is not authenticated yet.
 
         Raises:
-            HttpRefusedError: It is refused.
+            HttpRefusedError: The request is refused.
             ClientGoneError: The client disconnected.
-            StoreFailedError: The store failed for good; no further answer is allowed.
+            StoreFailedError: The store failed permanently; no further answer is allowed.
         """
 
     def refused(self, error: HttpRefusedError) -> Response:
         """Return the response for a refusal."""
 
     def stop(self) -> None:
-        """End what would not end by itself, because the server is stopping."""
+        """End everything that would not end by itself, because the server is stopping."""
 
     def fail_open_requests(self) -> None:
         """Answer the open requests, because the time to stop is over."""
@@ -79,7 +79,7 @@ class HttpService:
         clients: The clients of open requests of the later era.
         start: Starts a task of the server.
         abort: Ends everything at once.
-        failed: Why the store failed for good, if it did.
+        failed: Why the store failed permanently; None if it did not.
     """
 
     def __init__(
@@ -115,14 +115,14 @@ class HttpService:
         return client
 
     def count_request(self, caller: Caller, frame: Frame) -> float:
-        """Count a request; return the seconds to wait by the rate limit."""
+        """Count a request; return the seconds that the rate limit requires to wait."""
         if frame.method in UNCOUNTED:
             return 0.0
         rate_limit = self.authenticator.rate_limit(caller)
         return 0.0 if rate_limit is None else rate_limit.request(trio.current_time())
 
     def rate_limited_response(self, frame: Frame, seconds: float) -> Response | None:
-        """Return the refusal beyond the rate limit; None within it and for tool calls.
+        """Return the refusal beyond the rate limit; None within the limit and for tool calls.
 
         A tool call is answered with a failed result, so that its client raises no exception.
         """

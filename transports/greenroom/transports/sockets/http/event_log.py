@@ -1,16 +1,15 @@
-"""The log of a session's event streams, from which a client resumes one.
+"""The log of a session's event streams, from which a client resumes a stream.
 
 Streams are numbered. Stream 0 is the session's own, which a GET opens; each request that is answered with a
-stream has another. An event's id is its stream and its number among all events of the session, for example
+stream has its own. An event's id is its stream and its number among all events of the session, for example
 ``3-17``.
 
 The log is bounded:
 
 - Events that a connected client has not taken yet are kept; `Stream.waiting` is their size.
-- Of equal notifications of a changed resource, on the session's own stream, only the last is kept. It
-        replaces earlier ones, read or not, so there is one per resource however long the client does not
-        read.
-- Of all other events the oldest are dropped when there are too many.
+- On the session's own stream, only the last of equal notifications of a changed resource is kept. It replaces
+        earlier ones, read or not. So there is one per resource, even if the client never reads.
+- When there are too many other events, the oldest are dropped.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from itertools import takewhile
 from typing import Final, Protocol
 
 UPDATED: Final = b'{"jsonrpc":"2.0","method":"notifications/resources/updated",'
-"""The start of a notification that is superseded by a later equal one."""
+"""The start of a notification that a later equal one replaces."""
 
 PING: Final = b": ping\r\n\r\n"
 
@@ -36,7 +35,7 @@ def event(line: bytes, id: bytes | None = None) -> bytes:
 
 
 def priming(id: bytes, retry: float) -> bytes:
-    """Encode the event without a message that gives a client an id to resume from."""
+    """Encode an event without a message: it has an id to resume from."""
     return b"id: %b\r\nretry: %d\r\ndata: \r\n\r\n" % (id, round(retry * 1000))
 
 
@@ -101,7 +100,7 @@ class Stream:
             self._log.hold(number, line)
 
     def detach(self, reader: Reader) -> None:
-        """Take the stream from a reader, if it has it."""
+        """Take the stream from a reader, if the reader has it."""
         if self.reader is reader:
             self.reader, self.waiting = None, 0
             for number, line in self._new():
@@ -124,7 +123,7 @@ class Stream:
     # -- for the log -----------------------------------------------------------------------------
 
     def rewind(self, number: int) -> bool:
-        """Go back to after an event; return whether anything followed it, or will."""
+        """Go back to just after an event; return whether events follow it, or will."""
         self._given = number
         return not self.over or (bool(self._lines) and next(reversed(self._lines)) > number)
 
@@ -151,8 +150,8 @@ class EventLog:
     """The events of one session.
 
     Args:
-        size: Bytes kept of events that were sent, or have no connected client.
-        updates: Notifications of changed resources that are kept besides.
+        size: The most bytes of kept events that were sent, or have no connected client.
+        updates: The most notifications of changed resources that are kept in addition.
 
     Attributes:
         own: The stream that belongs to no request.
@@ -176,10 +175,10 @@ class EventLog:
         return stream
 
     def find(self, id: bytes) -> Stream | None:
-        """Return the stream of an event's id, rewound to after that event.
+        """Return the stream of an event's id, rewound to just after that event.
 
-        None if there is nothing to resume: the id is not of this session, or its stream is over and has
-        no later events.
+        None if there is nothing to resume: the id is from another session, or its stream is over and has no
+        later events.
         """
         match = _ID.fullmatch(id)
         stream = self._streams.get(int(match[1])) if match is not None else None

@@ -1,8 +1,8 @@
 """HTTP/1.1 on one connection through hypercorn's trio worker, with an ASGI application behind it.
 
-Only this module imports hypercorn. It uses less than `hypercorn.trio.serve`, which does not suffice:
+Only this module imports hypercorn. It does not use `hypercorn.trio.serve`, which does not suffice:
 
-- A client that does not read keeps its `serve` from ending (tested): writes are shielded from cancellation,
+- A client that does not read keeps `serve` from ending (tested): writes are shielded from cancellation,
         and the connection cannot be reached from outside.
 - After a disconnect, `serve` keeps the descriptor as long as an idle client may stay.
 - It accepts HTTP/2, also without TLS, with limits of its own.
@@ -97,14 +97,14 @@ class _Connection(TCPServer):
         await self.protocol.handle(Closed())
 
     async def protocol_send(self, event: Event) -> None:
-        """Handle the protocol's events for the bytes; only writes take time."""
+        """Handle the protocol's events about bytes; only writes take time."""
         if not (isinstance(event, RawData) and self._connection.keeps(event.data)):
             await super().protocol_send(event)
 
 
 class _Http11(H11Protocol):
     async def _check_protocol(self, event: h11.Request) -> None:
-        """Stay with HTTP/1.1, which a client that offers an upgrade accepts."""
+        """Stay with HTTP/1.1: a client that offers an upgrade accepts this, too."""
 
 
 class _IdleTask(TrioSingleTask):

@@ -2,7 +2,7 @@
 
 Invariants:
 
-- All invalid links get the same answer: unknown, used, expired, or of a revoked key.
+- All invalid links get the same answer: unknown, used or expired links, and links of a revoked key.
 - The token in the path is never repeated or logged.
 - Only a deliberate GET redeems a link: not HEAD, and no prefetch of a browser.
 """

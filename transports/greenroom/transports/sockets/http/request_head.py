@@ -1,6 +1,6 @@
 """The head of an HTTP request, the checks that need no body, and CORS.
 
-Statuses and sentences of protocol errors are those of the SDK's server.
+Protocol errors have the statuses and sentences of the SDK's server.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class RequestHead:
     """A request's head.
 
     Attributes:
-        headers: The headers by name; the first one of equal names.
+        headers: The headers by name; of equal names, only the first header.
     """
 
     __slots__ = ("headers", "lines", "method", "path", "query")
@@ -59,7 +59,7 @@ class RequestHead:
         self.query: str = scope["query_string"].decode("latin-1")
 
     def text(self, name: bytes) -> str | None:
-        """Return the value of a header; None without one."""
+        """Return the value of a header; None if it is missing."""
         value = self.headers.get(name)
         return None if value is None else value.decode("latin-1").strip()
 
@@ -87,11 +87,11 @@ class RequestHead:
             in_query: Whether the query names the caller, too; else it is only checked for secrets.
 
         Raises:
-            HttpRefusedError: It claims an invalid caller, or two.
+            HttpRefusedError: It claims an invalid caller, or two callers.
         """
         headers = self.headers
         if b"transfer-encoding" in headers and CONTENT_LENGTH in headers:
-            # A proxy may have used the other one of the two (request smuggling).
+            # A proxy may have used the other length (request smuggling).
             sentence = "the length of the body is given twice, by Content-Length and by Transfer-Encoding"
             raise HttpRefusedError(HTTPStatus.BAD_REQUEST, sentence, Connection="close")
         for name in _ONCE:
@@ -110,7 +110,7 @@ class RequestHead:
         """Return whether the browser says that a page of this origin sent a form.
 
         For a form on a page without referrers a browser sends ``Origin: null``. It sends the same for a
-        sandboxed page, but then the site is cross-site.
+        sandboxed page, but then calls the site cross-site.
         """
         return self.text(ORIGIN) == "null" and self.text(_SITE) == "same-origin" and not self.repeats(ORIGIN)
 
@@ -132,7 +132,7 @@ class RequestHead:
 
 
 def cors_headers(head: RequestHead) -> list[Header]:
-    """Return the headers that let a page read the response; none without a page.
+    """Return the headers that let a page read the response; none without such a page.
 
     The origin has passed `RequestHead.check_source`: it is of this machine, or `--allow-origin` names it.
     """

@@ -40,9 +40,9 @@ class RpcRefusedError(HttpRefusedError):
 
 @contextmanager
 def rpc_refusals() -> Iterator[None]:
-    """Convert refusals in the block to JSON-RPC errors: MCP clients show no other body.
+    """Convert refusals in the block to JSON-RPC errors: MCP clients show no other bodies.
 
-    This is for refusals that the SDK's server does not have; other refusals are worded as it words them.
+    This is for refusals that the SDK's server does not have; other refusals have that server's words.
     """
     try:
         yield

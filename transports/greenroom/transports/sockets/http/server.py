@@ -1,6 +1,6 @@
 """Serve many HTTP connections with one `HttpApp`.
 
-Each connection is one task, and each open request another. One task watches the clock for all of them.
+Each connection is a task, and each open request is another task. One task watches the clock for them all.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class HttpServer:
             await self._gone.park()
 
     async def _hang_up_at_the_end(self) -> None:
-        # Writes are shielded: a cancelled task whose client does not read would stay there.
+        # Writes are shielded: a cancelled task would stay in a write if its client does not read.
         try:
             await trio.sleep_forever()
         finally:

@@ -78,7 +78,7 @@ class Session:
         return self.client.identity.version >= RESUMABLE_SINCE
 
     def is_idle(self, now: float, seconds: float) -> bool:
-        """Return whether nothing has been open in it for so many seconds."""
+        """Return whether it has had nothing open for ``seconds``."""
         return not self.exchanges and not self.client.open_requests and now - self.used >= seconds
 
     @contextmanager
@@ -97,7 +97,7 @@ class Session:
         """Take a notification, or a request of the server."""
         self.log.own.add(line)
 
-    answer = send  # to an unknown request
+    answer = send  # an answer to an unknown request
 
     def unanswered(self) -> None:
         """Do nothing: there is no request."""
@@ -132,7 +132,7 @@ class Session:
     # -- the end ---------------------------------------------------------------------------------
 
     def hold_connection(self, lose: Callable[[str], None]) -> None:
-        """Hold its caller's connection until the session ends; call `lose` if its right ends first."""
+        """Hold the caller's connection until the session ends; call `lose` if its right ends first."""
         self._place.enter_context(self._authenticator.hold_connection(self.caller, lose))
         if self._closed:  # the right had ended already, and the session ends only once
             self._place.close()
@@ -159,7 +159,7 @@ class Sessions:
         return len(self._by_id)
 
     def __contains__(self, id: str) -> bool:
-        """Whether there is a session with this id, which no answer may reveal."""
+        """Whether there is a session with this id; no answer may reveal this."""
         return id in self._by_id
 
     def __iter__(self) -> Iterator[Session]:
@@ -248,11 +248,11 @@ class StreamReader:
         """Return the first bytes of the stream."""
         assert self._stream is not None, "it is a stream now"
         if self._is_resumed or not self._session.is_resumable:
-            return b""  # the client has an id to resume from, or can do nothing with one
+            return b""  # the client has an id to resume from, or cannot use an id
         return priming(self._stream.mark(), RETRY)
 
     def take(self) -> bytes:
-        """Return the new events; of a stream that was left, for the last time."""
+        """Return the new events; after `leave`, for the last time."""
         stream = self._stream
         if stream is None or stream.reader is not self:
             return b""

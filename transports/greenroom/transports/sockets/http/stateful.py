@@ -88,7 +88,7 @@ class StatefulEndpoint:
                 session.client.take(frame, session)
             await exchange.reply(Response(202, (), b""))
             return
-        if session.client.is_full and wait <= 0:  # beyond the rate limit it is refused at once
+        if session.client.is_full and wait <= 0:  # beyond the rate limit, requests are refused at once
             await session.until(lambda: not session.client.is_full)
         await self._settle(exchange, session, frame, opens=False, wait=wait)
 

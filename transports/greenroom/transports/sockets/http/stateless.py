@@ -147,7 +147,7 @@ class StatelessEndpoint:
         if frame is None or frame.is_response:
             await exchange.reply(_rejected(_NO_MESSAGE))
         elif frame.id is None:
-            # This era has no notifications from clients, and no state that one could change.
+            # This era has no notifications from clients, and no state that they could change.
             try:
                 check_version(head.text(VERSION) or "")
             except RequestError as error:

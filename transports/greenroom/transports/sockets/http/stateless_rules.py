@@ -1,7 +1,7 @@
 """The later era's rules for one POST: consistent headers, and the status of errors.
 
-Codes, sentences, statuses and the order of the rules are those of the SDK. The rules for ``Mcp-Param-*`` are
-the SDK's own functions, called only for tools with such a header.
+Codes, sentences, statuses and the order of the rules are the same as in the SDK. The SDK's own functions
+check ``Mcp-Param-*``; they are called only for tools with such a header.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ STATUS: Final = {
     UNSUPPORTED_VERSION: 400,
     METHOD_NOT_FOUND: 404,
 }
-"""The HTTP status of an answer with this error code; 200 for every other."""
+"""The HTTP status of an answer with this error code; all other answers have 200."""
 
 NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """The methods with a ``Mcp-Name`` header, and the parameter that it repeats."""

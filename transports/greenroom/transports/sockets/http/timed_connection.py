@@ -42,7 +42,7 @@ class TimedConnection(trio.abc.HalfCloseableStream):
     Attributes:
         resting: Whether no request is in flight.
         gone: Whether the connection is over.
-        accept: Called for each accepted request with the owner of its key (None for none).
+        accept: Called for each accepted request with the owner of its key (None without a key).
     """
 
     def __init__(self, stream: trio.abc.Stream, hang_up: Callable[[], None]) -> None:
@@ -71,7 +71,7 @@ class TimedConnection(trio.abc.HalfCloseableStream):
         self._since = trio.current_time()
 
     def hold(self) -> None:
-        """Keep the next write until another one, so that both are sent together."""
+        """Hold the next write back until a further write, so that both go out together."""
         self._holding = True
 
     def overdue(self, now: float, timeouts: Timeouts) -> bool:
@@ -99,7 +99,7 @@ class TimedConnection(trio.abc.HalfCloseableStream):
         return data
 
     def keeps(self, data: bytes) -> bool:
-        """Return whether this needs no write now, being empty or kept for later."""
+        """Return whether ``data`` needs no write now: it is empty, or kept for later."""
         if self._holding:
             self._holding, self._held = False, self._held + data
             return True

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
-FIRST_PRIVATE = 3  # above the standard three
+FIRST_PRIVATE = 3  # above the three standard descriptors
 
 
 class StdioPipe(NamedTuple):
@@ -45,7 +45,7 @@ def claim_stdio() -> Iterator[StdioPipe]:
 
 
 def duplicate(fd: int) -> int:
-    """Return a duplicate above the standard three that no child inherits."""
+    """Return a duplicate above the three standard descriptors; no child inherits it."""
     return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, FIRST_PRIVATE)
 
 

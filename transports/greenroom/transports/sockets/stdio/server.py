@@ -45,7 +45,7 @@ async def serve_stdio(
 
     Raises:
         OSError: Standard input or output is closed.
-        StoreFailedError: The store failed for good; the process should end.
+        StoreFailedError: The store failed permanently; the process should end.
     """
     with claim_stdio() as pipe:
         # FdStream closes its descriptors, and waits only where one would block: a regular file, which epoll

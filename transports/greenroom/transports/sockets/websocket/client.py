@@ -1,6 +1,6 @@
 """A WebSocket transport for the SDK's own client that reconnects when its connection breaks.
 
-It inspects the passing messages (`resume_state`) only as far as that requires.
+It inspects the passing messages (`resume_state`) only as far as reconnecting requires.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ async def websocket_client(
 ) -> AsyncIterator[TransportStreams]:
     """Connect `mcp.Client` to a server's WebSocket: ``Client(websocket_client(url))``. Needs trio.
 
-    The first connection must succeed. When a later one breaks, the client reconnects without limit, with
-    exponential back-off and jitter. Then the handshake is repeated, if the era has one. Subscriptions and
-    open listen streams are opened again, with one update for each resource, since changes may have been
+    The first connection must succeed. When a later connection breaks, the client reconnects without limit,
+    with exponential back-off and jitter. Then the handshake is repeated, if the era has one. Subscriptions
+    and open listen streams are opened again, with one update for each resource, since changes may have been
     missed. Unanswered requests are sent again if they only read or carry an ``idempotency_key``. All others
     are answered with error -32000 and ``CONNECTION_LOST`` in its data, because it is unknown whether they
-    were executed. Requests made meanwhile wait.
+    were executed. Requests that are made meanwhile wait.
 
     Args:
         url: ``ws://`` or ``wss://``.
@@ -87,10 +87,10 @@ async def websocket_client(
         reconnect: Whether to reconnect at all; otherwise the first break is the end.
 
     Yields:
-        The two message streams that the SDK's client needs of a transport.
+        The two message streams that the SDK's client needs from a transport.
 
     Raises:
-        ValueError: The URL is no WebSocket URL.
+        ValueError: The URL is not a WebSocket URL.
         WebSocketRefusedError: The server refused the first connection.
         OSError: No server was reached.
     """
@@ -174,7 +174,7 @@ class _Link:
             await self._deliver(self._ledger.ended(sentence))
 
     async def wait_disconnected(self) -> None:
-        """Wait, but not long, until no connection is left that the client's leaving would end."""
+        """Wait briefly until no connection is left that would end when the client leaves."""
         with trio.move_on_after(CLOSE_TIME, shield=True):
             await self._apart.wait()
 
@@ -264,7 +264,7 @@ class _Link:
         return f"the server closed the connection ({reason.code}{detail})", reason.code in _FAULTS
 
     async def _shake_hands(self, websocket: WebSocketConnection) -> None:
-        """Repeat the handshake on a new connection, if there was one."""
+        """Repeat the handshake on a new connection, if there was a handshake."""
         request = self._ledger.handshake()
         if request is None:
             return

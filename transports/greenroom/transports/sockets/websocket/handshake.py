@@ -66,8 +66,8 @@ class Handshake:
         """Return the client's request; None if it disconnected before.
 
         Raises:
-            HttpRefusedError: It is no WebSocket handshake.
-            trio.BrokenResourceError: The client disconnected, or speaks no TLS where it should.
+            HttpRefusedError: The request is no WebSocket handshake.
+            trio.BrokenResourceError: The client disconnected, or does not speak TLS where it must.
         """
         while data := await self._stream.receive_some(READ_SIZE):
             self.has_begun = True
@@ -105,7 +105,7 @@ class Handshake:
         await self._stream.send_all(self._core.send(answer) + self._core.send(RejectData(data=body)))
 
     async def accept(self) -> Protocol:
-        """Accept the client; return the protocol's state, all that remains of the handshake."""
+        """Accept the client; return the protocol's state, the only remainder of the handshake."""
         await self._stream.send_all(self._core.send(AcceptConnection(subprotocol=SUBPROTOCOL)))
         protocol = self._core.connection
         assert protocol is not None, "it was accepted"

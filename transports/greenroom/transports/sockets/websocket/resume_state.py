@@ -49,7 +49,7 @@ REPEATABLE = frozenset(
         "tools/list",
     }
 )
-"""Requests that may be executed twice; of all others, those with an idempotency key."""
+"""Requests that may be executed twice; other requests may if they have an idempotency key."""
 
 
 def delay_before(attempt: int, chance: random.Random) -> float:
@@ -129,7 +129,7 @@ class ResumeState:
 
         Args:
             sentence: How the connection ended.
-            fault: Whether a sent message was the cause, which must not be sent again.
+            fault: Whether a sent message was the cause; that message must not be sent again.
         """
         self._own.clear()
         given_up: list[JSONRPCMessage] = []
@@ -149,7 +149,7 @@ class ResumeState:
         return answers
 
     def handshake(self) -> JSONRPCRequest | None:
-        """Return the handshake to repeat on a new connection, if one was completed."""
+        """Return the handshake to repeat on a new connection, if a handshake was completed."""
         if self._initialize is None or not self._shaken:
             return None
         return self._ours("initialize", self._initialize.params)

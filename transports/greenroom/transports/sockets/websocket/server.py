@@ -38,17 +38,17 @@ logger = logging.getLogger(__name__)
 
 PARTING = 0.1  # seconds for a client to answer a close when the server ends
 STOPPING = "the server is stopping"
-BEYOND = 64  # connections above the limit that get a refusal; further ones are disconnected
+BEYOND = 64  # so many connections above the limit get a refusal; further ones are disconnected
 
 
 class WebSocketOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of the WebSocket transport.
 
     Attributes:
-        origins: Origins of web pages that may connect, besides those of this machine.
-        ping_interval: Seconds of silence before a ping, and after it before the end.
+        origins: Origins of web pages that may connect, besides pages of this machine.
+        ping_interval: Seconds of silence before a ping; after as many more, the connection ends.
         handshake_time: Seconds from a client's arrival to the end of its handshake.
-        any_host: Whether the server has other names than this machine's.
+        any_host: Whether the server has names besides this machine's, so that any host is allowed.
     """
 
     limits: Limits
@@ -105,7 +105,7 @@ class WebSocketServer:
         """Serve clients until `stop` is set, and tell every client of the end.
 
         Raises:
-            StoreFailedError: The store failed for good; the process should end.
+            StoreFailedError: The store failed permanently; the process should end.
         """
         async with trio.open_nursery() as clients, trio.open_nursery() as helpers:
             self._spawn = clients.start_soon

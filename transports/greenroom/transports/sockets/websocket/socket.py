@@ -4,12 +4,12 @@ Invariants:
 
 - A message is one line: line ends within it, which are blanks in JSON, become tabs, so that stored parts of
         it can be written on one line later.
-- All bytes are written under `_writing`, whole messages at a time, or at once while no task holds it. Bytes
-        that did not fit are `_rest`, which precedes all others. A partial write breaks the socket: nothing
+- All bytes are written as whole messages under `_writing`, or at once while no task holds it. Bytes that did
+        not fit are in `_rest`, which goes out before all others. A partial write breaks the socket: nothing
         is sent after it, not even a close.
 - There is one slot for a pong and one for a ping, no queue: a client that pings and never reads costs one
         waiting task.
-- The first reason to close stands (`fail`), and ends the serving task.
+- The first reason to close counts (`fail`), and ends the serving task.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ class Action(Enum):
 
 
 class Liveness:
-    """The times of one connection, in trio's seconds, and what follows from them. No I/O.
+    """The times of one connection, in trio's seconds, and the actions they require. No I/O.
 
     Any received bytes are a sign of life, even a part of a frame, because a client in the middle of a long
     frame cannot answer. While the server does not read from the client (at a limit), silence does not count.
 
     Attributes:
         heard: When bytes last arrived.
-        pinged: When a ping was sent that no bytes followed; infinity for none.
-        reading: Since when the server reads; infinity while it does not.
-        writing: Since when the client has taken none of the output; infinity without output.
+        pinged: When a ping was sent after which no bytes came; infinity if there is none.
+        reading: The time since which the server reads; infinity while it does not read.
+        writing: The time since which the client has taken no output; infinity without output.
     """
 
     __slots__ = ("heard", "pinged", "reading", "writing")
@@ -257,7 +257,7 @@ class WebSocket:
         return self._liveness.next_action(now, interval) is not Action.NOTHING
 
     def keep_alive(self, now: float, interval: float) -> None:
-        """Ping a client after `interval` seconds of silence; end it after as many more."""
+        """Ping a client after `interval` seconds of silence; disconnect it after as many more."""
         match self._liveness.next_action(now, interval):
             case Action.PING:
                 self._liveness.pinged = now
@@ -284,7 +284,7 @@ class WebSocket:
     async def close(self, code: int, sentence: str, patience: float = CLOSE_TIME) -> None:
         """Send the reason for the end, wait for `patience` seconds, and disconnect.
 
-        An earlier reason of the connection itself stands instead.
+        If the connection itself had an earlier reason, that reason is sent.
         """
         code, sentence = self._reason = self._reason or (code, sentence)
         self._forget_part()

@@ -59,7 +59,7 @@ class ConsoleEndpoint:
         self._turns = Turns()
 
     def serves(self, path: str) -> bool:
-        """Return whether it answers at a path, possibly with a refusal."""
+        """Return whether the console answers at a path, possibly with a refusal."""
         if path in {"/", _LOG_IN, _LOG_OUT} or path.startswith((LINKS, static_files.PREFIX)):
             return True
         first = path.removeprefix("/").partition("/")[0]
@@ -73,10 +73,10 @@ class ConsoleEndpoint:
         """Do nothing: pages are no streams."""
 
     def fail_open_requests(self) -> None:
-        """Do nothing: `ApiEndpoint` cancels the requests that both share."""
+        """Do nothing: `ApiEndpoint` cancels the requests that the two endpoints share."""
 
     async def serve(self, exchange: Exchange, caller: Caller) -> None:
-        """Answer one request, see `http.endpoint.Endpoint`."""
+        """Answer one request; see `http.endpoint.Endpoint`."""
         path = exchange.head.path
         exchange.extra = [*exchange.extra, *SAFE]
         if path.startswith(static_files.PREFIX):
@@ -95,7 +95,7 @@ class ConsoleEndpoint:
             await exchange.reply(response)
 
     async def _answer(self, exchange: Exchange, caller: Caller) -> Response | None:
-        """Return the response, or None if a file was sent."""
+        """Return the response, or None after a file was sent."""
         head = exchange.head
         if head.path == _LOG_IN and head.method == "POST":
             return await self._log_in(exchange, caller)
@@ -113,13 +113,13 @@ class ConsoleEndpoint:
     # -- confirmations -----------------------------------------------------------------------------
 
     def _may_need_confirmation(self, head: RequestHead) -> bool:
-        """Return whether a page or file may send a confirmation form."""
+        """Return whether a page or file may answer with a confirmation form."""
         first, _, rest = head.path.removeprefix("/").partition("/")
         entry = self._entries.get(first)
         return entry is not None and (rest in entry.files or parse_impersonation(head) is not None)
 
     async def _answer_confirmation(self, exchange: Exchange, caller: Caller) -> Response | None:
-        """Answer the form of `_confirmation_page`; redirect to the page of an impersonation."""
+        """Answer the form of `_confirmation_page`; after it, redirect to an impersonation's page."""
         sent = await form(exchange, "csrf_token", "confirmation")
         if self._visitors.page_session(exchange.head) is None:
             raise HttpRefusedError(HTTPStatus.UNAUTHORIZED, "you are logged out")
@@ -151,7 +151,7 @@ class ConsoleEndpoint:
     async def _respond(self, exchange: Exchange, visitor: Visitor) -> Response | None:
         head = exchange.head
         first, _, rest = head.path.removeprefix("/").partition("/")
-        if first not in self._entries:  # the log-in page, with a session
+        if first not in self._entries:  # the log-in page, opened with a session
             return Response(HTTPStatus.SEE_OTHER, [(b"location", b"./")], b"")
         names = "/".join(name_of(part) for part in rest.split("/"))
         entry, place = self._entries[first], Place(head.path, names, any_query(head))
@@ -169,7 +169,7 @@ class ConsoleEndpoint:
     async def _render(
         self, shell: Mapping[str, Any], entry: Entry, place: Place, known: str | None, agent: VisitorAgent
     ) -> Response:
-        """Return a page, or "not modified" if the browser has the page with this tag."""
+        """Return a page, or "not modified" if ``known`` is the page's tag."""
         reader = Reader(agent, shell["who"])
         view = await entry.show(reader, place)
         who = msgspec.structs.replace(reader.who, expires_in=None)  # it changes every second
@@ -190,7 +190,7 @@ class ConsoleEndpoint:
         return _to(self._checked_next(shown.get("next", "")), cookie)
 
     def _checked_next(self, address: str) -> str:
-        """Return a safe address after the log-in: only pages of the console."""
+        """Return a safe address for the time after log-in: only pages of the console."""
         first = address.partition("?")[0].partition("/")[0]
         is_ours = first and first in self._entries and address.isascii() and address.isprintable()
         return f"./{address}" if is_ours else "./"
@@ -204,16 +204,16 @@ class ConsoleEndpoint:
 def _file(
     shell: Mapping[str, Any], file: FileFunction, place: Place, agent: VisitorAgent
 ) -> tuple[list[Header], More]:
-    """Return the headers of a download, and the function that reads its parts."""
+    """Return the headers of a download, and the function that reads the next part."""
     name, content_type, more = file(Reader(agent, shell["who"]), place)
     disposition = f'attachment; filename="{name}"'
     return [(b"content-type", content_type.encode()), (b"content-disposition", disposition.encode())], more
 
 
 def _shell(visitor: Visitor, entry: Entry, place: Place) -> Mapping[str, Any]:
-    """Return the values that every page has after log-in.
+    """Return the values that all pages have after log-in.
 
-    `kept` are the parameters of an impersonation; every link of the page keeps them.
+    `kept` has the parameters of an impersonation; every link of the page keeps them.
     """
     who = view_of(visitor.caller, CONSOLE, visitor.session)
     may = partial(may_ask, who)
@@ -229,7 +229,7 @@ def _shell(visitor: Visitor, entry: Entry, place: Place) -> Mapping[str, Any]:
 
 
 def _basis(path: str) -> dict[str, Any]:
-    """Return the values of every page: relative paths to the root and the static files."""
+    """Return the values that all pages have: relative paths to root and static files."""
     root = "../" * (path.count("/") - 1) or "./"
     return {"root": root, "static": f"{root}static/{static_files.version()}"}
 
@@ -254,7 +254,7 @@ def _refusal_page(path: str, error: HttpRefusedError) -> Response:
 
 
 def _link_page(path: str) -> Response:
-    """Return the page of a login link; only sending its form consumes the link."""
+    """Return the page of a login link; only the page's form consumes the link."""
     link = path.removeprefix(LINKS)
     if not is_token(link):
         raise HttpRefusedError(HTTPStatus.NOT_FOUND, "there is no such link")
@@ -269,15 +269,15 @@ def _plain_page(
 
 
 def _to(address: str, header: Header) -> Response:
-    """Redirect a browser to a page, with a header that sets or clears its cookie."""
+    """Redirect a browser to a page; the header sets or clears the session cookie."""
     return Response(HTTPStatus.SEE_OTHER, [(b"location", address.encode()), header], b"")
 
 
 class FrontPage:
-    """Explains at `/` how to open a console below a secret path."""
+    """Explains at `/` how to open a console that is below a secret path."""
 
     def serves(self, path: str) -> bool:
-        """Return whether it answers at a path."""
+        """Return whether this endpoint answers at a path."""
         return path == "/" or path.startswith(static_files.PREFIX)
 
     def refused(self, error: HttpRefusedError) -> Response:
@@ -291,7 +291,7 @@ class FrontPage:
         """Do nothing: the page sends no requests."""
 
     async def serve(self, exchange: Exchange, caller: Caller) -> None:  # noqa: ARG002 - the same for all
-        """Answer one request, see `http.endpoint.Endpoint`."""
+        """Answer one request; see `http.endpoint.Endpoint`."""
         head = exchange.head
         exchange.extra = [*exchange.extra, *SAFE]
         check_method(head, "GET")
@@ -315,8 +315,8 @@ def browser_endpoints(
 ) -> tuple[Endpoint, ...]:
     """Return the endpoints of `/api` and of the console.
 
-    The console is at `/`, or below the secret `path` if there is one. `agent_for` returns the agent of a
-    caller, given the caller's sanitized name. Browsers reach the server at `base_url`, if that is known.
+    The console is at `/`, or below the secret `path` if there is one. `agent_for` returns a caller's agent,
+    given the caller and its sanitized name. Browsers reach the server at `base_url`, if that URL is known.
     """
     scheme, _, rest = (base_url or "").partition("://")
     authority, slash, above = rest.rstrip("/").partition("/")

@@ -1,10 +1,10 @@
-"""Pages in short slices of work, and cached for several tabs of one person.
+"""Pages rendered in short slices of work, and cached for several tabs of one person.
 
 Invariants:
 
-- A page's tag depends on all that it is made of: the reader, the place, and every reply. A reader with fewer
-  rights gets other replies, so they never get a page of another reader.
-- Pages stay until the first request of the next minute, so "5 min ago" is at most a minute old.
+- A page's tag depends on everything that makes the page: reader, place, and all replies. A reader with fewer
+  rights gets other replies, so this reader never gets a page of another reader.
+- Pages stay cached until the first request of the next minute, so "5 min ago" is at most a minute old.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 import trio
 
 MOST_CACHED: Final = 4 << 20
-"""Bytes of all cached pages; a page of more than an eighth of it is not cached."""
+"""The most bytes of all cached pages; a page of more than an eighth of this is not cached."""
 
 
 class PageCache:
@@ -28,7 +28,7 @@ class PageCache:
 
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         self._now = now
-        self._secret = secrets.token_bytes(32)  # so that a tag reveals nothing of what was read
+        self._secret = secrets.token_bytes(32)  # so that a tag reveals nothing of the page
         self._minute = 0
         self._size = 0
         self._pages: dict[str, bytes] = {}
@@ -38,7 +38,7 @@ class PageCache:
         """Return the tag of a page, for the header ``ETag``.
 
         Args:
-            shown: What the page is made of besides replies: values that JSON can encode.
+            shown: The values that make the page, besides replies; JSON can encode them.
             read: Digests of the replies.
         """
         self._begin_minute()
@@ -81,20 +81,20 @@ class PageCache:
 
 
 SLICE: Final = 0.0005
-"""Seconds after which a page yields to the event loop."""
+"""Seconds of work after which a page yields to the event loop."""
 PASSES: Final = 4
-"""Passes of the event loop between two slices; a request takes about as many."""
+"""The event loop runs this often between two slices; a request takes about as many runs."""
 
 
 class Turns:
-    """Lets one page at a time compute, so many block no longer than one."""
+    """Lets only one page at a time compute, so many block no longer than one."""
 
     def __init__(self, slice_seconds: float = SLICE) -> None:
         self._slice_seconds = slice_seconds
         self._turn = trio.Lock()
 
     async def join(self, parts: Iterable[str]) -> str:
-        """Join texts that may be slow to produce."""
+        """Join texts that may be slow to compute."""
         made: list[str] = []
         more = iter(parts)
         is_over = False
@@ -107,7 +107,7 @@ class Turns:
 
 
 def _slice(parts: Iterable[str], made: list[str], seconds: float) -> bool:
-    """Add texts for the length of a slice; return whether there are no more."""
+    """Append texts until the slice is over; return whether there are no more texts."""
     ends = perf_counter() + seconds
     for part in parts:
         made.append(part)

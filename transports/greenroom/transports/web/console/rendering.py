@@ -1,4 +1,4 @@
-"""HTML of pages, from templates that escape every value."""
+"""Renders HTML pages from templates that escape every value."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from greenroom.transports.web.console.page_cache import Turns
 
 _TEMPLATES: Final = Path(__file__).with_name("templates")
 NOTHING: Final = "\N{EN DASH}"
-"""Shown for a missing number."""
+"""Shown where a number is missing."""
 _MOST_JSON: Final = 20_000
-"""Bytes of JSON that are indented."""
+"""The most bytes of JSON that are indented."""
 _NEVER: Final = Markup('<span class="dim">never</span>')
 _UNITS: Final = ((1 << 40, "TB"), (1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
 _A_MINUTE: Final = timedelta(minutes=1)
@@ -76,12 +76,12 @@ def _environment() -> Environment:
 
 
 def author(written: MemoryView | ListedMemory | VersionView) -> str:
-    """Return the author of a memory or a version, with its source."""
+    """Return the author of a memory or a version, and the source of imported ones."""
     return author_text(written.author, written.imported)
 
 
 def ago(time: datetime | None) -> str:
-    """Return the distance of a time from now in its largest unit."""
+    """Return how far a time is from now, in the largest unit."""
     if time is None:
         return "never"
     past = datetime.now(UTC) - time
@@ -97,12 +97,12 @@ def _span(span: timedelta) -> str | None:
 
 
 def exact(time: datetime) -> str:
-    """Return a time in full, as `<time datetime>` requires it."""
+    """Return a time in full, in the format that `<time datetime>` requires."""
     return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def when(time: datetime | None) -> Markup:
-    """Return an element that shows a time's distance, with the full time as its title."""
+    """Return an element with a time's distance from now, and the full time as title."""
     if time is None:
         return _NEVER
     full = exact(time)  # `exact` and `ago` return digits and letters only: there is nothing to escape
@@ -110,7 +110,7 @@ def when(time: datetime | None) -> Markup:
 
 
 def number(value: float | None) -> str:
-    """Return a number with thousands separators; a fraction with three significant digits."""
+    """Return a number with thousands separators, and a fraction with three significant digits."""
     if value is None:
         return NOTHING
     if isinstance(value, int) or abs(value) >= 1_000:  # noqa: PLR2004 - a fraction would add nothing
@@ -124,7 +124,7 @@ def percent(value: float | None) -> str:
 
 
 def size(count: float | None) -> str:
-    """Return a count of bytes in its largest unit."""
+    """Return a number of bytes in the largest unit that fits."""
     if count is None:
         return NOTHING
     unit, name = next(((unit, name) for unit, name in _UNITS if count >= unit), (1, "B"))
@@ -149,13 +149,13 @@ def query(given: Mapping[str, Any]) -> str:
 
 
 def with_query(path: str, given: Mapping[str, Any]) -> str:
-    """Return a path with parameters added to those that it may have."""
+    """Return a path with these parameters added to its own."""
     more = query(given)
     return f"{path}{'&' if '?' in path else '?'}{more}" if more else path
 
 
 def cut(text: str, length: int = 200) -> str:
-    """Return a text's beginning on one line, with an ellipsis if it was cut."""
+    """Return the beginning of a text on one line; an ellipsis marks a cut."""
     line = " ".join(text[: 2 * length].split())
     return line if len(line) <= length and len(text) <= 2 * length else f"{line[: length - 1]}…"
 
@@ -169,17 +169,17 @@ def json_text(value: bytes | msgspec.Raw, *, whole: bool = False) -> str:
 
 
 _MARK: Final = "~"
-"""Added to names of dots: browsers resolve `.` and `..` in paths, even percent-encoded."""
+"""Added to names that consist of dots: browsers resolve `.` and `..`, even percent-encoded."""
 _STEPS: Final = frozenset({".", ".."})
 
 
 def path_part(name: object) -> str:
-    """Encode a name as one part of a path; `name_of` is the inverse after percent-decoding."""
+    """Encode a name as one part of a path; `name_of` reverses this after percent-decoding."""
     text = str(name)
     return quote(_MARK + text if text.lstrip(_MARK) in _STEPS else text, safe="")
 
 
 def name_of(part: str) -> str:
-    """Return the name of a percent-decoded part of a path."""
+    """Return the name in a part of a path that is already percent-decoded."""
     is_marked = part.startswith(_MARK) and part.lstrip(_MARK) in _STEPS
     return part[len(_MARK) :] if is_marked else part

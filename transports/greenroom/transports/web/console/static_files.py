@@ -1,4 +1,4 @@
-"""The built script and styles of the console, with the licences of their parts."""
+"""The built script and styles of the console, with the licences of all their parts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FOR_A_YEAR: Final = (b"cache-control", b"max-age=31536000, immutable")
 
 @cache
 def version() -> str:
-    """Return the digest of the build in the files' paths, so browsers may cache them."""
+    """Return the digest of the build; file paths contain it, so browsers may cache files."""
     digest = sha256()
     for name in sorted(_TYPES):
         digest.update(name.encode() + (_FOLDER / name).read_bytes())
@@ -35,7 +35,7 @@ def version() -> str:
 
 
 def static_file(head: RequestHead) -> Response:
-    """Return the response with the file at a path."""
+    """Return a response with the file at a path."""
     shown, _, name = head.path.removeprefix(PREFIX).partition("/")
     if name not in _TYPES or shown != version():
         raise HttpRefusedError(HTTPStatus.NOT_FOUND, "there is no such file")

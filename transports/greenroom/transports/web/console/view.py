@@ -1,4 +1,4 @@
-"""Inputs and outputs of a view: the reader, the place, and what the page shows."""
+"""The inputs and outputs of a view: reader, place, and the content of the page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Place(NamedTuple):
     """The address of a page."""
 
     path: str
-    rest: str  # the decoded path after the view's name: an id, or nothing
+    rest: str  # the decoded path after the view's name: an id, or empty
     query: Mapping[str, list[str]]
 
     def get(self, name: str) -> str | None:
@@ -35,11 +35,11 @@ class Place(NamedTuple):
         return value if value.strip() else None
 
     def number(self, name: str) -> int | None:
-        """Return a parameter as a whole number; None if it is no such number."""
+        """Return a parameter as a whole number; None if it is not a whole number."""
         return whole_number(self.get(name))
 
     def all(self, name: str) -> list[str]:
-        """Return each value of a parameter that is not blank."""
+        """Return all values of a parameter that are not blank."""
         return [value for value in self.query.get(name, ()) if value.strip()]
 
 
@@ -56,8 +56,8 @@ class View(NamedTuple):
     template: str
     title: str
     values: Mapping[str, Any] = {}
-    topics: tuple[str, ...] = ()  # URIs of the resources that update the page when they change
-    # Seconds between two fetches of the page, for data without a resource; None for no refetch.
+    topics: tuple[str, ...] = ()  # when these resources (URIs) change, the page is updated
+    # Seconds until the page is fetched again, for data without a resource; None for never.
     every: float | None = None
     status: HTTPStatus = HTTPStatus.OK
 
@@ -68,12 +68,12 @@ def may_ask(who: SessionView, name: str) -> bool:
 
 
 def not_found(sentence: str) -> View:
-    """Return a page for an address with nothing there."""
+    """Return a page for an address at which there is nothing."""
     return View("failure.html", "Not found", {"sentence": sentence}, status=HTTPStatus.NOT_FOUND)
 
 
 class Reader:
-    """Sends the requests of a view in the name of its visitor."""
+    """Sends the requests of a view with the rights of its visitor."""
 
     def __init__(self, agent: VisitorAgent, who: SessionView) -> None:
         self._agent = agent
@@ -105,20 +105,20 @@ def _digest(data: bytes) -> bytes:
 
 
 ViewFunction = Callable[[Reader, Place], Awaitable[View]]
-"""Makes a page only of replies, its place and the reader, so that the tag identifies the page."""
+"""Makes a page from replies, its place and the reader only, so the tag identifies the page."""
 
 
 FileFunction = Callable[[Reader, Place], tuple[str, str, Callable[[], Awaitable[bytes]]]]
-"""Returns a file's name, its type, and a function that returns its next part; empty at its end."""
+"""Returns a file's name, its type, and a function for the next part; an empty part is the end."""
 
 
 class Entry(NamedTuple):
     """A view in the navigation."""
 
-    name: str  # the first part of its path; empty for the first view
-    label: str  # its name in the navigation
-    key: str  # the key to type after `g` to go there
+    name: str  # the first part of the view's path; empty for the first view
+    label: str  # the view's name in the navigation
+    key: str  # the key that opens the view when typed after `g`
     show: ViewFunction
-    # The request that a visitor must be allowed to send to see it; None: everyone sees it.
+    # The request that a visitor must be allowed to send to see the view; with None everyone sees it.
     needs: str | None = None
-    files: Mapping[str, FileFunction] = {}  # downloads, by the rest of their path
+    files: Mapping[str, FileFunction] = {}  # downloads, by the part of the path after the view's name

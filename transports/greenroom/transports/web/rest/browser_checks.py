@@ -13,7 +13,7 @@ from greenroom.transports.sockets.http.responses import Header
 _COOKIE: Final = b"cookie"
 _SITE: Final = b"sec-fetch-site"
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
-"""Values of a request from this server's own page, or from an address typed or opened elsewhere."""
+"""Values for a request from this server's own page, or from an address that the user typed or opened."""
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _MARK: Final = 16
 _PORT: Final = re.compile(r":([0-9]{1,5})$")
@@ -23,11 +23,11 @@ class SessionCookie:
     """The cookie of a browser's session.
 
     Browsers send a cookie to every port of a host, and accept one from every port. So without TLS the cookie
-    is limited to a secret path, and its name contains a digest of that path: no other port can set it. The
-    name also contains the port, because servers of one store share the path.
+    is limited to a secret path, and its name contains a digest of this path: no other port can set it. The
+    name also contains the port, because all servers of one store share the path.
 
     Args:
-        path: The path of the cookie; None with TLS, where it is sent over TLS only.
+        path: The path of the cookie; None with TLS, because browsers then send the cookie over TLS only.
     """
 
     def __init__(self, path: str | None) -> None:
@@ -42,7 +42,7 @@ class SessionCookie:
         return values[0] if len(values) == 1 and is_token(values[0]) else None
 
     def header(self, head: RequestHead, value: str | None) -> Header:
-        """Return the header that sets the cookie until the browser is closed; None deletes it."""
+        """Return the header that sets the cookie until the browser closes; None deletes the cookie."""
         more = ("Max-Age=0",) if value is None else ()
         secure = ("Secure",) if self._path is None else ()
         path = f"Path={self._path or '/'}"
@@ -57,12 +57,12 @@ class SessionCookie:
 
 
 def is_token(text: str) -> bool:
-    """Return whether a text is formed like a cookie's value or a link's token."""
+    """Return whether a text has the form of a cookie's value or a link's token."""
     return _TOKEN.fullmatch(text) is not None
 
 
 def is_own_page(head: RequestHead, own_origin: str | None) -> bool:
-    """Return whether a page of this server, or no page at all, sent a request."""
+    """Return whether a request comes from a page of this server, or from no page."""
     site = head.text(_SITE)
     if site is not None and site.lower() not in _OWN_SITES:
         return False

@@ -5,8 +5,8 @@ port does not know the path, so it gets no cookie.
 
 Invariants:
 
-- No log, record or refusal repeats the path of a request, so none contains the secret.
-- The path is derived from the store's secret. No store or backup contains it, and a restart keeps it.
+- No log, record or refusal repeats the path of a request, so none of them contains the secret.
+- The path is derived from the store's secret, and a restart keeps it. No store or backup contains the path.
 - Any other path gets the same refusal in the same time.
 """
 
@@ -45,11 +45,11 @@ class MountedEndpoints:
         return "<MountedEndpoints>"
 
     def serves(self, path: str) -> bool:
-        """Return whether a path is the secret one or below it, compared in constant time."""
+        """Return whether a path is the secret path or below it; compare in constant time."""
         return hmac.compare_digest(_first_part(path).encode(errors="replace"), self._path)
 
     def refused(self, error: HttpRefusedError) -> Response:
-        """Return the response to a refusal that happens before any endpoint."""
+        """Return the response to a refusal that comes before any endpoint."""
         response = self._endpoints[-1].refused(error)
         return response._replace(headers=[*response.headers, NO_STORE, *SAFE])
 
@@ -64,7 +64,7 @@ class MountedEndpoints:
             endpoint.fail_open_requests()
 
     async def serve(self, exchange: Exchange, caller: Caller) -> None:
-        """Answer one request, see `http.endpoint.Endpoint`."""
+        """Answer one request; see `http.endpoint.Endpoint`."""
         head = exchange.head
         first = _first_part(head.path)
         head.path = head.path.removeprefix(first)

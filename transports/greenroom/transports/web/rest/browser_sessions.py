@@ -1,9 +1,9 @@
-"""Sessions of browsers that have logged in, and the owner's one-time login links.
+"""Sessions of browsers that have logged in, and one-time login links for the folder's owner.
 
 Invariants:
 
-- Only digests of cookies and links are kept, in memory. None outlives the server.
-- A link works once, within `LINK_SECONDS`.
+- Only digests of cookies and links are kept, in memory only. All of them end with the server.
+- A link works once, and only within `LINK_SECONDS`.
 - A session ends with its key, at log-out, after `IDLE` seconds without a request, and after `LIFETIME`.
   Its open requests and streams end with it.
 """
@@ -35,17 +35,17 @@ IDLE: Final = 1_800.0
 LIFETIME: Final = 43_200.0
 LINK_SECONDS: Final = 60.0
 LINKS: Final = "/login/"
-"""The path of a link, before its token."""
+"""The part of a link's path before the token."""
 MOST: Final = 1_024
-"""Sessions at once, and `MOST_OF_ONE` per key. A new one replaces the least recently used."""
+"""The most sessions at once, and `MOST_OF_ONE` per key. A new one replaces the least recently used."""
 MOST_OF_ONE: Final = 32
 MOST_LINKS: Final = 64
 MOST_IMPERSONATIONS: Final = 32
-"""Agents that one browser may impersonate without a new confirmation."""
+"""The most agents that one browser may impersonate without a new confirmation."""
 MOST_EXPORTED: Final = 1_000
 READ_ONLY: Final = frozenset({"*:read"})
 CONSOLE: Final = "console"
-"""The agent's name for a browser without another one."""
+"""The agent's name for a browser that has no other name."""
 _FOREVER: Final = 1 << 62
 _BYTES: Final = 32
 
@@ -90,15 +90,15 @@ class BrowserSession:
     """The session of one browser."""
 
     def __init__(self, digest: bytes, caller: Caller, codes: TerminalCodes | None = None) -> None:
-        self.id = secrets.token_hex(8)  # public: it grants nothing
+        self.id = secrets.token_hex(8)  # public, since it grants no access
         self.caller = caller
         self.csrf_token = secrets.token_urlsafe(_BYTES)  # proves that a page of this server sent a request
-        self.began = self.used = trio.current_time()  # of the log-in and of the last request
+        self.began = self.used = trio.current_time()  # times of the log-in and of the last request
         self.began_at = datetime.now(UTC)
         self.has_ended = False
         self.digest = digest
-        self.codes = codes  # of the terminal that made the link; None without a terminal, or for a key
-        self.impersonations: dict[Hashable, float] = {}  # confirmed ones, and when each ends
+        self.codes = codes  # codes of the terminal that made the link; None without one, or for a key
+        self.impersonations: dict[Hashable, float] = {}  # confirmed impersonations, and when each ends
         self.exported: deque[str] = deque(maxlen=MOST_EXPORTED)  # URIs of confirmed memory exports
         self.kept = ExitStack()
         self.open: set[Callable[[str], None]] = set()
@@ -110,7 +110,7 @@ class BrowserSession:
 
     @property
     def ends_at(self) -> float:
-        """The time at which the session ends without a further request."""
+        """The time at which the session ends if no further request comes."""
         return min(self.used + IDLE, self.began + LIFETIME)
 
     def may_impersonate(self, seen: Hashable) -> bool:
@@ -118,7 +118,7 @@ class BrowserSession:
         return trio.current_time() < self.impersonations.get(seen, 0.0)
 
     def allow_impersonation(self, seen: Hashable, seconds: float) -> None:
-        """Allow an impersonation for some seconds; beyond `MOST_IMPERSONATIONS` the oldest one ends."""
+        """Allow an impersonation for some seconds; if there are `MOST_IMPERSONATIONS`, end the oldest."""
         self.impersonations.pop(seen, None)
         while len(self.impersonations) >= MOST_IMPERSONATIONS:
             del self.impersonations[next(iter(self.impersonations))]
@@ -130,7 +130,7 @@ class BrowserSession:
 
     @contextmanager
     def hold(self, end: Callable[[str], None]) -> Iterator[None]:
-        """Call ``end(reason)`` if the session ends during the block, or has already ended."""
+        """Call ``end(reason)`` if the session ends during the block or has already ended."""
         self.open.add(end)
         if self.has_ended:
             end("the session has ended")
@@ -150,8 +150,8 @@ class BrowserSessions:
     """The sessions of one server's browsers.
 
     Args:
-        authenticator: Knows when keys end.
-        owner: The grant of a caller with a link.
+        authenticator: Reports when keys end.
+        owner: The grant of a caller who logged in by a link.
         note: Records links, log-ins, log-outs and other actions of browsers in the audit log.
         files: Files that redirect to links; None if links are only printed.
     """
@@ -174,7 +174,7 @@ class BrowserSessions:
     # -- links -----------------------------------------------------------------------------------
 
     def make_link(self, *, read_only: bool = False, terminal: str | None = None) -> str:
-        """Make a one-time link and return its token; beyond `MOST_LINKS` the oldest one ends."""
+        """Make a one-time link and return its token; beyond `MOST_LINKS` links the oldest ends."""
         token = secrets.token_urlsafe(_BYTES)
         while len(self._links) >= MOST_LINKS:
             del self._links[next(iter(self._links))]
@@ -184,9 +184,9 @@ class BrowserSessions:
         return token
 
     def use_link(self, token: str, address: str | None) -> tuple[Caller, TerminalCodes | None] | None:
-        """Consume a link; return its caller and the codes of its terminal.
+        """Consume a link; return its caller, and the codes of the terminal that made it.
 
-        Returns None for any token that is unknown, used or expired.
+        Return None if the token is unknown, used or expired.
         """
         if self.files is not None:
             self.files.remove_used(token)
@@ -224,7 +224,7 @@ class BrowserSessions:
         return token, session
 
     def find(self, token: str) -> BrowserSession | None:
-        """Find the session of a cookie and mark it as used; None without one."""
+        """Find the session of a cookie and mark it as used; None without a session."""
         session = self._sessions.get(digest_of(token))
         if session is None or self.end_if_expired(session):
             return None
@@ -232,7 +232,7 @@ class BrowserSessions:
         return session
 
     def end_if_expired(self, session: BrowserSession) -> bool:
-        """End a session whose time is over; return whether it has ended."""
+        """End a session if its time is over; return whether it has ended."""
         if trio.current_time() < session.ends_at:
             return session.has_ended
         self.end(session, "the session's time is over")
@@ -246,7 +246,7 @@ class BrowserSessions:
         self.note("log_out", address=session.caller.address, key_id=credential.id)
 
     def end_by_id(self, id: str) -> bool:
-        """End the session with a public id; return whether it existed."""
+        """End the session with this public id; return whether it existed."""
         session = next((each for each in self._sessions.values() if each.id == id), None)
         if session is None:
             return False
@@ -260,7 +260,7 @@ class BrowserSessions:
                 yield _describe(session)
 
     def end(self, session: BrowserSession, reason: str) -> None:
-        """End a session and everything that it holds open. Ending it again does nothing."""
+        """End a session and everything that it holds open; a second call does nothing."""
         if session.has_ended:
             return
         session.has_ended = True
@@ -343,5 +343,5 @@ def _describe(session: BrowserSession) -> ConnectedClient:
 
 
 def is_of_owner(caller: Caller) -> bool:
-    """Return whether a caller logged in by a link: only the folder's owner makes links."""
+    """Return whether a caller logged in by a link; only the folder's owner makes links."""
     return caller.credential is not None and caller.credential.id.startswith(LINK)

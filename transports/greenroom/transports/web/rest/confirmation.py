@@ -1,11 +1,11 @@
-"""Confirmation of sensitive actions by a browser: making keys, impersonation and exports.
+"""Confirmation of sensitive actions by a browser: new keys, impersonation and exports.
 
-The server requires a code of the terminal that made the browser's link, or the key of its log-in. So a stolen
-cookie alone cannot export contents or admit another program.
+The server requires a code from the terminal that made the browser's link, or the key of the log-in. So with a
+stolen cookie alone, no one can export contents or admit another program.
 
 Invariants:
 
-- The type of the request decides, just before it reaches the agent, so no path avoids the check.
+- The type of the request decides, directly before it reaches the agent, so no path avoids the check.
 - One code or key confirms one request. A refused request does not consume the code.
 """
 
@@ -29,20 +29,20 @@ from greenroom.transports.web.rest.impersonation import VisitorAgent
 CONFIRMATION_HEADER: Final = "X-Confirmation"
 CONFIRMATION_NEEDED: Final = "CONFIRMATION_NEEDED"
 IMPERSONATION_SECONDS: Final = 1_800.0
-"""Seconds for which a confirmed impersonation of one agent lasts."""
+"""A confirmed impersonation of one agent lasts this many seconds."""
 _NOT_SENT: Final = frozenset({AUTHORIZATION, b"cookie"})
 
 By = Literal["code", "key"]
 Confirm = Callable[["Action"], Awaitable[Callable[[], None]]]
-"""Checks the confirmation of a request; returns a function that makes it valid again after a refusal."""
+"""Checks the confirmation of a request; returns a function that restores it after a refusal."""
 
 
 class Action(NamedTuple):
     """An action that needs a confirmation."""
 
-    name: str  # its name in the audit log
-    says: str  # its name for people, the subject of a sentence
-    command: str  # the commands that do the same
+    name: str  # the action's name in the audit log
+    says: str  # the action's name for people: the subject of a sentence
+    command: str  # the commands that do the same action
     needs: str
 
 
@@ -67,7 +67,7 @@ _RESOURCES: Final = {
 
 
 def action_of(request: object) -> Action | None:
-    """Return the action of a request that needs a confirmation, else None."""
+    """Return the action of a request that needs a confirmation; None for other requests."""
     if isinstance(request, ReadResource):
         found = find_kind(request.uri)
         return None if found is None else _RESOURCES.get(found[0].kind)
@@ -75,7 +75,7 @@ def action_of(request: object) -> Action | None:
 
 
 class ConfirmationNeededError(HttpRefusedError):
-    """An action is refused until it is confirmed; the browser may then repeat it."""
+    """An action is refused until the user confirms it; the browser may then repeat it."""
 
     def __init__(self, action: Action, by: By | None, *, is_wrong: bool = False) -> None:
         super().__init__(HTTPStatus.FORBIDDEN, _sentence(action, by, is_wrong=is_wrong))
@@ -116,7 +116,7 @@ class Confirmations:
     async def confirm(
         self, session: BrowserSession, caller: Caller, lines: Headers, shown: str | None, action: Action
     ) -> Callable[[], None]:
-        """Check the code or key of a browser; return a function that restores the code."""
+        """Check a browser's code or key; return a function that makes the code valid again."""
         by: By | None = "key" if not session.is_of_owner else None if session.codes is None else "code"
         if by is None or not shown:
             raise ConfirmationNeededError(action, by)
@@ -136,7 +136,7 @@ class Confirmations:
         return undo
 
     async def _is_own_key(self, session: BrowserSession, caller: Caller, lines: Headers, shown: str) -> bool:
-        """Return whether a text is the browser's key or a token of its holder."""
+        """Return whether a text is the browser's key, or a token of the same holder."""
         ours = session.caller.credential
         try:
             found = await authenticate_key(self._authenticator, Caller(address=caller.address), lines, shown)
@@ -159,7 +159,7 @@ async def authenticate_key(authenticator: Authenticator, caller: Caller, lines: 
 
 
 class ConfirmedAgent(VisitorAgent):
-    """The agent of a browser, which requires a confirmation for sensitive actions."""
+    """The agent of a browser; sensitive actions need a confirmation."""
 
     def __init__(
         self, agent: VisitorAgent, session: BrowserSession, scopes: frozenset[str], confirm: Confirm
@@ -181,18 +181,18 @@ class ConfirmedAgent(VisitorAgent):
         except Refusal:
             undo()
             raise
-        self._is_confirmed = True  # this agent also reads the further parts of the file
+        self._is_confirmed = True  # this agent also reads the next parts of the file
         if isinstance(reply, MemoriesExported):
             self._session.exported.extend(part.uri for part in reply.parts)
         return reply
 
     def _is_of_confirmed(self, request: Any) -> bool:
-        """Return whether a request reads a part of a confirmed export of this browser.
+        """Return whether a request reads a part of an export that this browser has confirmed.
 
-        These URIs cannot be guessed. Those of passports are listed, so each one needs a confirmation.
+        The URIs of exports cannot be guessed. Those of passports are listed, so each needs a confirmation.
         """
         return isinstance(request, ReadResource) and request.uri in self._session.exported
 
 
 def _nothing() -> None:
-    """Do nothing: a key needs no restoring."""
+    """Do nothing: a key remains valid."""

@@ -1,4 +1,4 @@
-"""Dispatch of visitors' requests to their agents: replies, files and streams of changes."""
+"""Sends visitors' requests to their agents, and returns replies, files and streams of changes."""
 
 from __future__ import annotations
 
@@ -41,23 +41,23 @@ from greenroom.transports.web.rest.visitors import Visitor
 logger = logging.getLogger(__name__)
 
 MOST_STREAMS: Final = 64
-"""Streams of changes that one key, or one browser with a link, may have open."""
+"""The most streams of changes that one key, or one browser with a link, may have open."""
 
 R = TypeVar("R", Response, Response | None)
 
 Work = Callable[[VisitorAgent], Awaitable[Response]]
 """Sends requests to one agent and makes the response."""
 More = Callable[[], Awaitable[bytes]]
-"""Returns the next part of a file; empty at its end."""
+"""Returns the next part of a file; an empty part is the end."""
 FileMaker = Callable[[VisitorAgent], tuple[Sequence[Header], More]]
-"""Makes a file by requests to one agent: returns its headers, and its parts."""
+"""Makes a file from requests to one agent; returns its headers, and the function for its parts."""
 Failed = Callable[[Failure], Response]
 """Renders a failure."""
 STOPPING: Final = "the server is stopping"
 
 
 class Dispatcher:
-    """Sends requests to the domain in the name of visitors."""
+    """Sends requests to the domain for visitors."""
 
     def __init__(
         self,
@@ -88,14 +88,14 @@ class Dispatcher:
             stream.end(STOPPING)
 
     def fail_open_requests(self) -> None:
-        """Cancel the open requests; each gets a response."""
+        """Cancel the open requests; each of them gets a response."""
         for scope in list(self._open):
             scope.cancel()
 
     def check_rate(self, visitor: Visitor, failed: Failed = failure_response) -> Response | None:
-        """Count a request; return the rendered failure if it exceeds the rate limit.
+        """Count a request; return the rendered failure if the rate limit is exceeded.
 
-        The folder's owner with a link is limited like a local program without a key: hardly at all.
+        The folder's owner with a link has the limit of a local program without a key, which is very high.
         """
         limit = self._authenticator.rate_limit(visitor.caller)
         wait = 0.0 if limit is None else limit.request(trio.current_time())
@@ -110,7 +110,7 @@ class Dispatcher:
         request: type[Any],
         parse: Callable[[bytes], Any],
     ) -> Response:
-        """Handle one request of the domain; return its reply as JSON."""
+        """Handle one request to the domain; return its reply as JSON."""
         work = partial(_reply, body, request, parse)
         return await self.answer(exchange, visitor, name, work, failure_response)
 
@@ -128,9 +128,9 @@ class Dispatcher:
     async def download(
         self, exchange: Exchange, visitor: Visitor, name: str, made: FileMaker, failed: Failed
     ) -> Response | None:
-        """Send a file in parts; return a response instead if it is refused.
+        """Send a file in parts, or return a response if it is refused.
 
-        A failure after the first part breaks the connection: the client must not take the file for complete.
+        A failure after the first part breaks the connection: the client must not take the file as complete.
 
         Args:
             exchange: The HTTP exchange; a client that hangs up cancels the request.
@@ -215,7 +215,7 @@ class Dispatcher:
                 response = await work(agent)
             except (StoreFailedError, HttpRefusedError):
                 raise
-            except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
+            except Exception as error:  # noqa: BLE001  (every error becomes a response)
                 response = failed(self._failure(error, visitor))
             finally:
                 self._open.discard(scope)
@@ -227,11 +227,11 @@ class Dispatcher:
         raise HttpRefusedError(HTTPStatus.SERVICE_UNAVAILABLE, STOPPING)
 
     def _failure(self, error: Exception, visitor: Visitor) -> Failure:
-        """Describe an error: to browsers without tool names, to programs with those they may call."""
+        """Describe an error: to browsers without tool names, to programs with tools they may call."""
         failure = tool_failure(error)
         if visitor.session is not None:
             return msgspec.structs.replace(failure, error=with_tools(failure.error, lambda _: None))
-        if visitor.impersonator is not None:  # an administrator may call everything as itself
+        if visitor.impersonator is not None:  # as itself, an administrator may call everything
             return failure
         scopes = principal_for(visitor.caller, visitor.agent).scopes
         return msgspec.structs.replace(failure, error=open_to(failure.error, scopes))
@@ -273,10 +273,10 @@ class Dispatcher:
             exchange: The HTTP exchange.
             visitor: The subscriber.
             uris: The resources.
-            comes_back: Whether it had a stream before and may have missed changes.
+            comes_back: Whether the visitor had a stream before and may have missed changes.
 
         Raises:
-            HttpRefusedError: it has too many streams.
+            HttpRefusedError: the visitor has too many streams.
         """
         if self._streams_of[visitor.holder] >= MOST_STREAMS:
             sentence = f"{MOST_STREAMS} streams are open by this key; end some"
@@ -316,7 +316,7 @@ class Dispatcher:
                 del self._streams_of[holder]
 
     def _check(self, visitor: Visitor, end: Callable[[str], None]) -> None:
-        """End a browser's session and its streams if its time is over.
+        """End a browser's session and its streams if the session's time is over.
 
         A stream of an impersonated agent ends when the confirmation expires.
         """
@@ -328,7 +328,7 @@ class Dispatcher:
             end(f"what the agent {visitor.impersonation.agent!r} sees is to be confirmed again")
 
     def _held(self, visitor: Visitor, end: Callable[[str], None]) -> AbstractContextManager[None]:
-        """Return a block in which `end` is called once the visitor's credential has ended."""
+        """Return a block during which `end` is called if the visitor's credential ends."""
         if visitor.session is None:
             return self._authenticator.hold_connection(visitor.caller, end)
         return visitor.session.hold(end)
@@ -351,6 +351,6 @@ def _never_whole(_line: bytes) -> Response:
 
 
 def _not_read_within(seconds: float) -> Refusal:
-    """Make the refusal of a file that was not read in time; nothing was changed."""
+    """Make the refusal of a file that was not read in time, without any change."""
     sentence = f"The file was not read within {seconds:g} s; nothing was changed. Repeat it, or ask for less."
     return Refusal("DEADLINE_EXCEEDED", sentence, deadline_ms=round(seconds * 1_000), outcome="not_done")

@@ -1,11 +1,11 @@
 """HTTP and JSON below `/api/v1`: requests as POST, reads of resources, and changes as events.
 
-A request goes the way of a tool call: the same checks, agent of the domain, limits and records.
+A request is handled like a tool call: with the same checks, the same agent, limits and records.
 
 Invariants:
 
-- Below `/api` every caller needs a key or a session, from any address.
-- Every response has the security headers (`SAFE`), so no browser treats it as anything but its type.
+- Below `/api`, a caller from any address needs a key or a session.
+- Every response has the security headers (`SAFE`), so no browser treats it as another type than its own.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ApiEndpoint:
         }
 
     def serves(self, path: str) -> bool:
-        """Return whether it answers at a path, possibly with a refusal."""
+        """Return whether this endpoint answers at a path, possibly with a refusal."""
         return path == _API or path.startswith(f"{_API}/")
 
     def refused(self, error: HttpRefusedError) -> Response:
@@ -71,11 +71,11 @@ class ApiEndpoint:
         self._dispatcher.stop()
 
     def fail_open_requests(self) -> None:
-        """Cancel the open requests; each gets a response."""
+        """Cancel the open requests; each of them gets a response."""
         self._dispatcher.fail_open_requests()
 
     async def serve(self, exchange: Exchange, caller: Caller) -> None:
-        """Answer one request, see `http.endpoint.Endpoint`."""
+        """Answer one request; see `http.endpoint.Endpoint`."""
         exchange.extra = [*exchange.extra, NO_STORE, *SAFE]
         path = exchange.head.path
         if path == f"{openapi.ROOT}/login" and self._visitors.browsers_log_in:
@@ -136,7 +136,7 @@ class ApiEndpoint:
         await exchange.reply(Response(HTTPStatus.OK, [JSON], msgspec.json.encode(view)))
 
     async def _description(self, exchange: Exchange, _visitor: Visitor) -> None:
-        for name in API_REQUESTS:  # building takes 0.1 s the first time; others are served meanwhile
+        for name in API_REQUESTS:  # the first build takes 0.1 s; other requests run meanwhile
             openapi.operation(name)
             await trio.lowlevel.checkpoint()
         await exchange.reply(Response(HTTPStatus.OK, [JSON], openapi.document()))
@@ -165,6 +165,6 @@ class ApiEndpoint:
 
 
 def _no_json(_body: bytes) -> Any:
-    """Refuse a body of another type; callers without the scope have been refused before."""
+    """Refuse a body that is not JSON; callers without the scope were refused before this."""
     sentence = "the body is the request's arguments as JSON; say Content-Type: application/json"
     raise HttpRefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, sentence)

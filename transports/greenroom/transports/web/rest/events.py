@@ -1,6 +1,6 @@
 """Changes of resources as server-sent events.
 
-For a client that does not read, only one flag per subscribed resource is kept. A client that returns with
+If a client does not read, only one flag for each subscribed resource is kept. A client that returns with
 ``Last-Event-ID`` may have missed changes, so it gets one event for each resource.
 """
 
@@ -23,7 +23,7 @@ RETRY: Final = 2_000
 
 
 class EventStream:
-    """One client's stream of changes, as `Exchange.settle` sends it."""
+    """One client's stream of changes, in the form that `Exchange.settle` sends."""
 
     line: bytes | None = None
     patience = inf
@@ -50,13 +50,13 @@ class EventStream:
         self.end("the server is stopping")
 
     def end(self, reason: str) -> None:
-        """End the stream with a reason. Ending it again does nothing."""
+        """End the stream with a reason; a second call does nothing."""
         if self._reason is None:
             self._reason = reason
             self._wake()
 
     def begin(self) -> None:
-        """Do nothing: it streams from the start."""
+        """Do nothing: the stream runs from the start."""
 
     def mark_sent(self) -> None:
         """Do nothing: sent events are not kept."""

@@ -1,7 +1,7 @@
-"""Impersonation: reading as another agent, and the audit of what was read.
+"""Impersonation: reading as another agent, and the audit of these reads.
 
-A caller with the scope ``admin`` may read as any agent. Impersonation changes nothing, and nothing counts as
-the other agent's activity.
+A caller with the scope ``admin`` may read as any agent. An impersonator cannot change data, and its reads do
+not count as activity of the other agent.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PARAMETERS: Final[Mapping[str, str]] = {
     "as_user": "The user of that agent; empty for none. Your own unless given.",
     "as_project": "A project of that agent; may be given several times. Your own unless given.",
 }
-"""The URL parameters of an impersonation, with their meaning; each may be a header instead."""
+"""The URL parameters of an impersonation, with their meaning; a header may replace each."""
 HEADERS: Final = {each: f"Greenroom-{each.title().replace('_', '-')}" for each in PARAMETERS}
 
 
@@ -44,8 +44,8 @@ class Impersonation(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         agent: The agent id, as in messages.
         agent_type: The agent's type.
-        user: The agent's user; empty for none, None for the impersonator's own.
-        projects: The agent's projects; empty for the impersonator's own.
+        user: The agent's user; empty for no user, None for the impersonator's user.
+        projects: The agent's projects; empty for the impersonator's projects.
     """
 
     agent: str
@@ -58,7 +58,7 @@ def parse_impersonation(head: RequestHead) -> Impersonation | None:
     """Parse the impersonation of a request from its URL or headers; None without one.
 
     Raises:
-        HttpRefusedError: a value is invalid, given twice, or given without the agent.
+        HttpRefusedError: a value is invalid, or is given twice or without the agent.
     """
     given = _parse_parameters(head)
     if not given:
@@ -72,7 +72,7 @@ def parse_impersonation(head: RequestHead) -> Impersonation | None:
         sentence = f"{next(iter(given))} is given without the agent that it belongs to: as=AGENT"
         raise HttpRefusedError(HTTPStatus.BAD_REQUEST, sentence)
     user = given.get("as_user", [None])[0]
-    agent_type = given.get("as_type", [None])[0]  # a form sends an empty one if nothing was typed
+    agent_type = given.get("as_type", [None])[0]  # a form sends an empty value if the field is empty
     return Impersonation(
         agent=_checked("as", given["as"][0]),
         agent_type=_checked("as_type", agent_type) if agent_type else None,
@@ -82,9 +82,9 @@ def parse_impersonation(head: RequestHead) -> Impersonation | None:
 
 
 def _parse_parameters(head: RequestHead) -> dict[str, list[str]]:
-    """Return the values of each parameter; headers are percent-encoded like URLs."""
+    """Return the values of each parameter; values in headers are percent-encoded as in URLs."""
     given: dict[str, list[str]] = {}
-    if "as" in head.query:  # quick check: most requests have none
+    if "as" in head.query:  # quick check: most requests have no such parameter
         given = {key: values for key, values in any_query(head).items() if key in PARAMETERS}
     for key, header in HEADERS.items():
         for value in header_values(head.lines, header.lower().encode()):
@@ -101,7 +101,7 @@ def _checked(key: str, value: str) -> str:
 
 
 def impersonate(caller: Caller, impersonator: Principal, seen: Impersonation) -> Caller:
-    """Return a caller that reads as another agent with the impersonator's credential."""
+    """Return a caller that reads as another agent, with the credential of the impersonator."""
     assert caller.credential is not None, "a visitor has a credential"
     if not allows(impersonator.scopes, ADMIN):
         sentence = (
@@ -146,16 +146,16 @@ class VisitorAgent:
         return self._agent.subscriber(window)
 
     def close(self) -> None:
-        """Release what the agent holds for its visitor. Closing it again does nothing."""
+        """Release what the agent holds for its visitor; a second call does nothing."""
         self._agent.close()
 
 
 RecordRead = Callable[[str | None, str | None], None]
-"""Records a read of a session or of a resource by an impersonator."""
+"""Records that an impersonator read a session or a resource."""
 
 
 class ImpersonatedAgent(VisitorAgent):
-    """An agent as which an impersonator reads; writes are refused, reads recorded.
+    """The agent as which an impersonator reads; it refuses writes and records reads.
 
     A notification reveals no content, so a subscription is not recorded.
     """
@@ -171,9 +171,9 @@ class ImpersonatedAgent(VisitorAgent):
 
 
 class ImpersonationAudit:
-    """Audits which impersonator read what as which agent.
+    """Audits the reads of impersonators: who read, as which agent, and what.
 
-    There is one record a minute for each session or resource, and one for all other reads together: an open
+    Each session or resource has at most one record a minute, and all other reads together have one: an open
     page repeats its requests every few seconds.
     """
 
@@ -184,7 +184,7 @@ class ImpersonationAudit:
     def record(
         self, holder: str, impersonator: Principal, grant: Grant, session: str | None, target: str | None
     ) -> None:
-        """Audit a read, unless the same was audited within a minute."""
+        """Audit a read, unless the same read was audited less than a minute ago."""
         seen = (holder, grant.agent, grant.agent_type, grant.user, grant.projects, session, target)
         if self._noted.of(repr(seen)).take(trio.current_time()) > 0:
             return

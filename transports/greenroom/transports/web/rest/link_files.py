@@ -1,12 +1,12 @@
 """Files that redirect a browser to a one-time link.
 
-Every user of a machine can read programs' arguments, so the browser gets the path of a file instead.
+All users of a machine can read the arguments of programs, so the browser gets the path of a file instead.
 
 Invariants:
 
-- Only its user can read a file, from its creation on, and no other user can replace it or its folder.
+- From a file's creation on, only its user can read it. No other user can replace it or its folder.
 - A file is removed when its link is used or expires, and when its server ends. The next server removes the
-  files of a killed one.
+  files of a killed server.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from greenroom.runtime.lmdb.files import FOLDER_MODE, create_file
 from greenroom.transports.web.rest.terminal_codes import digest_of
 
 FOLDER: Final = "links"
-"""The folder of the files, beside the secrets of stores."""
+"""The folder of the files, next to the secrets of stores."""
 _MOST: Final = 64
 _NAME: Final = re.compile(r"[0-9a-f]{32}\.html")
 _OTHERS: Final = 0o077
@@ -63,7 +63,7 @@ class LinkFiles:
         self._written = trio.Event()
 
     def write(self, url: str) -> Path | None:
-        """Write a file that redirects to a link; None if others could read it."""
+        """Write a file that redirects to a link; None if others could read the file."""
         while len(self._files) >= _MOST:
             self._remove(next(iter(self._files)))
         path = self._folder / f"{secrets.token_hex(16)}.html"
@@ -80,11 +80,11 @@ class LinkFiles:
         return path
 
     def remove_used(self, token: str) -> None:
-        """Remove the file of a used link, if it has one."""
+        """Remove the file of a used link, if the link has a file."""
         self._remove(digest_of(token))
 
     async def run(self) -> None:
-        """Remove expired files, also those of killed servers, until cancelled."""
+        """Remove expired files, including those of killed servers, until cancelled."""
         try:
             async with trio.open_nursery() as nursery:
                 for path, seconds in await trio.to_thread.run_sync(_left_over, self._folder, self._seconds):
@@ -111,7 +111,7 @@ class LinkFiles:
 
 
 def _unlink(path: Path) -> None:
-    """Remove a file, which may be gone already."""
+    """Remove a file, which may be missing."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
@@ -119,7 +119,7 @@ def _unlink(path: Path) -> None:
 
 
 def _check(folder: Path) -> None:
-    """Refuse a folder in which others may read or replace a file."""
+    """Refuse a folder in which others could read or replace a file."""
     for place, status, rights in (
         (folder.parent, folder.parent.stat(), _OTHERS_WRITE),
         (folder, folder.lstat(), _OTHERS),
@@ -130,7 +130,7 @@ def _check(folder: Path) -> None:
 
 
 def _left_over(folder: Path, seconds: float) -> list[tuple[Path, float]]:
-    """Return the files of other servers, and how many seconds each may stay."""
+    """Return the files of other servers, each with the seconds that it may stay."""
     found = []
     with suppress(OSError):
         _check(folder)

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 description of the interface, made from the request and reply structs."""
+"""The OpenAPI 3.1 description of the interface, made from the structs of requests and replies."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def operation(name: str) -> dict[str, Any]:
 
 
 def _words(name: str) -> tuple[str, str]:
-    """Return a request's title and description; without a tool, the docstring describes it."""
+    """Return a request's title and description; if it is no tool, the docstring describes it."""
     if name in TOOLS:
         return TOOLS[name].title, TOOLS[name].description
     return name.replace("_", " ").capitalize(), cleandoc(API_REQUESTS[name].__doc__ or "")
@@ -117,7 +117,7 @@ def _reads() -> dict[str, Any]:
 
 
 def _impersonation_headers() -> dict[str, Any]:
-    """Return the headers of an impersonation; each may be a URL parameter instead."""
+    """Return the headers of an impersonation; a URL parameter may replace each."""
     return {
         key: {
             "name": HEADERS[key],

@@ -50,7 +50,7 @@ STATUSES: Final[Mapping[str, HTTPStatus]] = {
     "VALIDATION_ERROR": HTTPStatus.UNPROCESSABLE_ENTITY,
     "VERSION_CONFLICT": HTTPStatus.CONFLICT,
 }
-"""The HTTP status of each code; the default is 422, unprocessable entity."""
+"""The HTTP status of each code; the default status is 422, unprocessable entity."""
 
 _RETRY: Final = "retry_after_ms"
 
@@ -83,7 +83,7 @@ def failure_response(failure: Failure) -> Response:
 
 
 def refusal_response(error: HttpRefusedError) -> Response:
-    """Render a refusal that happened before the domain."""
+    """Render a refusal that came before the domain."""
     headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in error.headers.items()]
     if isinstance(error, ConfirmationNeededError):
         return _response(error.status, str(error), headers, code=CONFIRMATION_NEEDED, details=error.details)

@@ -13,7 +13,7 @@ from greenroom.transports.sockets.http.asgi_exchange import Exchange
 from greenroom.transports.sockets.http.request_head import CONTENT_TYPE, RequestHead
 
 LOG_IN_SIZE: Final = 16_384
-"""Bytes of a log-in's body; an access token may take thousands."""
+"""The most bytes of a log-in's body; an access token may have thousands of bytes."""
 _FORM: Final = "application/x-www-form-urlencoded"
 
 
@@ -30,7 +30,7 @@ def content_type(head: RequestHead) -> str:
 
 
 def query(head: RequestHead, *known: str, beside: Collection[str] = ()) -> dict[str, list[str]]:
-    """Parse the parameters of a URL; return the values of each."""
+    """Parse the parameters of a URL; return the values of each parameter."""
     found = _fields(head.query, "the URL")
     found = {name: values for name, values in found.items() if name not in beside}
     _check_known(found, known, "the URL")
@@ -38,7 +38,7 @@ def query(head: RequestHead, *known: str, beside: Collection[str] = ()) -> dict[
 
 
 def any_query(head: RequestHead) -> dict[str, list[str]]:
-    """Parse the parameters of a page's URL, which may have foreign ones."""
+    """Parse the parameters of a page's URL, which may include unknown ones."""
     return _fields(head.query, "the URL")
 
 

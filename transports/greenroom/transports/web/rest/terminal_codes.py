@@ -2,8 +2,8 @@
 
 Invariants:
 
-- Only the digest of a code is kept, in memory, and at most one code per terminal.
-- A code ends `CODE_SECONDS` after printing, when it is used, when a new one is printed, and after
+- Only the digest of a code is kept, in memory only, and at most one code per terminal.
+- A code ends `CODE_SECONDS` after it is printed, when it is used, when a new code is printed, and after
   `WRONG_TRIES` wrong tries.
 """
 
@@ -19,9 +19,9 @@ import trio
 CODE_SECONDS: Final = 600.0
 WRONG_TRIES: Final = 5
 MOST_TERMINALS: Final = 1_024
-"""Terminals in memory; beyond these the oldest one is dropped."""
+"""The most terminals in memory; if there are more, the oldest is dropped."""
 _LETTERS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-"""32 letters without look-alikes, so eight of them are 40 bits."""
+"""32 characters that do not look alike, so eight of them are 40 bits."""
 _LENGTH: Final = 8
 _AS_READ: Final = str.maketrans("OIL", "011", "- ")
 _NOTHING: Final = bytes(32)
@@ -47,18 +47,18 @@ class TerminalCodes:
         self._code: PrintedCode | None = None
 
     def new(self) -> str:
-        """Return a new code in its printed form; the previous one ends."""
+        """Return a new code as it is printed; the previous code ends."""
         code = "".join(secrets.choice(_LETTERS) for _ in range(_LENGTH))
         self._code = PrintedCode(code)
         half = _LENGTH // 2
         return f"{code[:half]}-{code[half:]}"
 
     def take(self, shown: str) -> PrintedCode | None:
-        """Consume the code and return it if ``shown`` is right, else return None."""
+        """Consume the code and return it if ``shown`` is right; otherwise return None."""
         code = self._code
         if code is not None and trio.current_time() >= code.until:
             code = self._code = None
-        typed = shown.upper().translate(_AS_READ)  # case, dashes and look-alikes do not matter
+        typed = shown.upper().translate(_AS_READ)  # ignores case, dashes and look-alikes
         is_right = hmac.compare_digest(_NOTHING if code is None else code.digest, digest_of(typed))
         if code is None:
             return None
@@ -71,13 +71,13 @@ class TerminalCodes:
         return None
 
     def give_back(self, code: PrintedCode) -> None:
-        """Make a consumed code valid again, unless there is a newer one."""
+        """Make a consumed code valid again, unless there is a newer code."""
         if self._code is None:
             self._code = code
 
 
 class Terminals:
-    """The terminals that request codes, by their tokens."""
+    """The terminals that request codes, by the digests of their tokens."""
 
     def __init__(self) -> None:
         self._codes: dict[bytes, TerminalCodes] = {}
@@ -95,5 +95,5 @@ class Terminals:
 
 
 def digest_of(text: str) -> bytes:
-    """Return the digest that is kept instead of a secret text."""
+    """Return the digest that is stored in place of a secret text."""
     return sha256(text.encode(errors="replace")).digest()

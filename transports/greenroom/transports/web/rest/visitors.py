@@ -3,8 +3,8 @@
 Invariants:
 
 - Every visitor has a key or a session, even if other transports accept unauthenticated clients.
-- A cookie is valid for pages of this server only, and each POST also needs the CSRF token.
-- Wrong log-ins are counted by address, separately for keys and links. Before that check the server only
+- A cookie is valid only for pages of this server, and each POST also needs the CSRF token.
+- Wrong log-ins are counted by address, separately for keys and links. Before this check, the server only
   reads a short body and looks up the credential in memory.
 """
 
@@ -60,13 +60,13 @@ class Visitor(NamedTuple):
 
     @property
     def holder(self) -> str:
-        """The id under which it is counted."""
+        """The id under which the visitor's requests are counted."""
         assert self.caller.credential is not None, "a visitor has a credential"
         return self.caller.credential.holder
 
     @property
     def agent(self) -> str:
-        """The default name of its agent."""
+        """The default name of the visitor's agent."""
         return NAMELESS_AGENT if self.session is None else CONSOLE
 
 
@@ -99,11 +99,11 @@ class Visitors:
         csrf_token: str | None = None,
         confirmation: str | None = None,
     ) -> Visitor:
-        """Authenticate the sender of a request; apply the impersonation that it requests.
+        """Authenticate the sender of a request, and apply an impersonation that it requests.
 
         Args:
             exchange: The request.
-            caller: The caller that its headers claim.
+            caller: The caller that the headers claim.
             csrf_token: The token, if a form sent it in its body.
             confirmation: A code or a key, if a form sent it in its body.
 
@@ -139,11 +139,11 @@ class Visitors:
         ):
             await visitor.confirm(IMPERSONATE)
             visitor.session.allow_impersonation(seen, IMPERSONATION_SECONDS)
-        # The agent that `Dispatcher.agent` returns for it refuses all writes and records all reads.
+        # The agent that `Dispatcher.agent` returns for this visitor refuses all writes and records all reads.
         return visitor._replace(caller=caller, impersonator=impersonator, impersonation=seen)
 
     def page_session(self, head: RequestHead) -> BrowserSession | None:
-        """Return the session of a browser that opens a page; None without one."""
+        """Return the session of a browser that opens a page; None if there is none."""
         return self._session(head) if is_own_page(head, self._own_origin) else None
 
     def _session(self, head: RequestHead) -> BrowserSession | None:
@@ -165,7 +165,7 @@ class Visitors:
     # -- logging in and out ----------------------------------------------------------------------
 
     def check_attempt(self, exchange: Exchange, caller: Caller, *, by_form: bool) -> Caller:
-        """Check the origin of a log-in attempt; return the caller with its address."""
+        """Check the origin of a log-in attempt; return the caller with the attempt's address."""
         head, caller = exchange.head, msgspec.structs.replace(caller, address=exchange.address)
         self._check_page(head, caller, "log_in")
         if by_form and not comes_from_page(head):

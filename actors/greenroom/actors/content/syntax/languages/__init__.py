@@ -1,4 +1,4 @@
-"""The table of languages, a module for each or for related ones."""
+"""The table of languages; each language, or group of related languages, has a module."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LANGUAGES: Final = (
     jvm.SCALA,
 )
 NO_LANGUAGE: Final = Language("", "", "", "", "", "", "", lambda *_: False, lambda *_: [])
-"""The entry for languages without one."""
+"""The entry for a file without a language."""
 _BY_NAME: Final[Mapping[str, Language]] = {each.name: each for each in LANGUAGES}
 _BY_SUFFIX: Final[Mapping[str, Language]] = {
     suffix: language for language in LANGUAGES for suffix in language.suffixes.split()
@@ -68,9 +68,9 @@ def language_of(path: str) -> Language | None:
 def resolve_import(imported: Import, importer: str, language: str, places: Places) -> list[str]:
     """Return the files that an import means, by the rules of its language.
 
-    Most languages have one file; a package of Go, and a whole package of Java, has several. There is none if the
-    target is outside of the workspace, or needs more than paths and manifests: search paths, build results,
-    re-exports.
+    In most languages this is one file; for a package of Go, or a whole package of Java, it is several. There
+    is none if the target is outside the workspace, or needs more than paths and manifests: search paths,
+    build results, re-exports.
     """
     found = (language_named(language) or NO_LANGUAGE).resolve(imported, importer, places)
     return [path for path in found if path != importer]

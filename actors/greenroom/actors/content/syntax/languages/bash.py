@@ -39,7 +39,7 @@ def _names_of(text: str) -> list[ImportedName]:
 
 
 def _bash(imported: Import, importer: str, places: Places) -> list[str]:
-    """Resolve a path from the importer's folder, the root, or by a unique end."""
+    """Resolve a path from the importer's folder, from the root, or by a unique end."""
     found = places.first([below(dirname(importer), imported.module), below("", imported.module)])
     return as_list(found or places.ending(below("", imported.module), importer))
 

@@ -1,4 +1,4 @@
-"""C and C++; headers are read as C++, which includes nearly all of C."""
+"""C and C++; headers are read as C++, which includes almost all of C."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ANY_NAME: Final = """[
 
 
 def _declared(name: str, *, has_references: bool) -> str:
-    """Return the query for a function's declarator, which may stand below pointers."""
+    """Return the query for a function's declarator, which may be inside pointer declarators."""
     plain = f"(function_declarator declarator: {name})"
     pointer = f"(pointer_declarator declarator: {plain})"
     forms = [plain, pointer, f"(pointer_declarator declarator: {pointer})"]
@@ -90,7 +90,7 @@ _CLASS_USES: Final = """
 
 
 def _c(imported: Import, importer: str, places: Places) -> list[str]:
-    """Resolve a quoted name beside the importer, else any name by a unique end."""
+    """Resolve a quoted name beside the importer; resolve other names by a unique end."""
     name = imported.module[1:-1]
     beside = below(dirname(importer), name)
     if imported.module.startswith('"') and beside in places.files:

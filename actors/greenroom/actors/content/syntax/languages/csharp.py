@@ -65,7 +65,7 @@ _USING: Final = re.compile(
 
 
 def _names_of(text: str) -> list[ImportedName]:
-    """Return the names of `using`: all of a namespace or class, or one."""
+    """Return the names of `using`: all names of a namespace or class, or one name."""
     found = _USING.match(text)
     if found is None:
         return []
@@ -77,7 +77,7 @@ def _names_of(text: str) -> list[ImportedName]:
 
 
 def _csharp(imported: Import, _importer: str, places: Places) -> list[str]:
-    """Resolve a namespace to folders of that name, a type to a file there."""
+    """Resolve a namespace to folders of that name, and a type to its file."""
     if imported.name != "*":
         return _files(imported.module, imported.name, places)
     space, _, name = imported.module.rpartition(".")

@@ -46,7 +46,7 @@ _USES: Final = """
 
 
 def _go(imported: Import, _importer: str, places: Places) -> list[str]:
-    """Resolve an import to the package's folder: the path after the module's."""
+    """Resolve an import to a package's folder: the path that follows the module's path."""
     for module in prefixes(imported.module, "/"):
         if module in places.modules:
             folder = below(places.modules[module], imported.module[len(module) :].strip("/"))

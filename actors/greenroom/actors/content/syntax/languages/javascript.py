@@ -114,7 +114,7 @@ def _hides(signature: str, name: str) -> bool:
 
 
 def _script(imported: Import, importer: str, places: Places) -> list[str]:
-    """Resolve `./a` to a file or `index`, other names by aliases or packages."""
+    """Resolve `./a` to a file or `index`; resolve other names by aliases or packages."""
     module = imported.module
     if module.startswith("."):
         return as_list(_script_file(below(dirname(importer), module), places))

@@ -1,4 +1,4 @@
-"""Java, Kotlin and Scala: the languages whose imports name packages, which are folders."""
+"""Java, Kotlin and Scala: languages in which imports name packages, and packages are folders."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from greenroom.actors.content.syntax.source import Import
 
 
 def _in_packages(*suffixes: str, has_functions: bool = False) -> Resolve:
-    """Return a resolver by packages.
+    """Return a resolver for imports of packages.
 
-    The extensions of the importer's own language come first. ``has_functions``: whether a package may have
+    The extensions of the importer's own language come first. ``has_functions``: whether a package may contain
     names without a file of that name.
     """
 
     def resolve(imported: Import, importer: str, places: Places) -> list[str]:
-        """Resolve a package to a folder, a name to its file or its class's."""
+        """Resolve a package to its folder, a name to its file or its class's file."""
         package = imported.module.replace(".", "/")
         names = [package] if imported.name == "*" else [f"{package}/{imported.name}", package]
         for name in names:

@@ -79,7 +79,7 @@ def _php(imported: Import, importer: str, places: Places) -> list[str]:
     if not imported.name:
         beside = below(dirname(importer), imported.module)
         return [beside] if beside in places.files else as_list(places.ending(imported.module, importer))
-    for path in (f"{imported.module}\\{imported.name}", imported.module):  # the latter for functions
+    for path in (f"{imported.module}\\{imported.name}", imported.module):  # the module alone is for functions
         for space in prefixes(path, "\\"):
             rest = path[len(space) :].strip("\\").replace("\\", "/")
             found = places.first(

@@ -52,7 +52,7 @@ _USES: Final = """
 
 
 def _python(imported: Import, importer: str, places: Places) -> list[str]:
-    """Resolve `a.b` below a root: around the importer, its `src`, or a unique one."""
+    """Resolve `a.b` below a root: around the importer, its `src`, or a unique root."""
     dots = len(imported.module) - len(imported.module.lstrip("."))
     module = imported.module[dots:].replace(".", "/")
     tails = [tail for tail in (f"{module}/{imported.name}", module) if imported.name or tail == module]
@@ -66,7 +66,7 @@ def _python(imported: Import, importer: str, places: Places) -> list[str]:
     for tail in tails:
         found = places.first(_python_files(join(root, tail) for root in places.python_roots(importer)))
         if found is None:
-            ends = _FILES if "/" in tail else _FILES[2:]  # a single name fits too many files
+            ends = _FILES if "/" in tail else _FILES[2:]  # a single name would fit too many files
             endings = (places.ending(tail + end, importer) for end in ends)
             found = next((path for path in endings if path and _is_top(path, tail, places)), None)
         if found is not None:
@@ -79,7 +79,7 @@ def _python_files(stems: Iterable[str]) -> Iterable[str]:
 
 
 def _is_top(path: str, tail: str, places: Places) -> bool:
-    """Return whether the first name of a module is a top-level one."""
+    """Return whether the first name of a module is a top-level name."""
     root = path[: path.rindex(tail)].rstrip("/")
     return join(root, "__init__.py") not in places.files
 

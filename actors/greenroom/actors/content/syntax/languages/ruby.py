@@ -53,7 +53,7 @@ def _names_of(text: str) -> list[ImportedName]:
 
 
 def _ruby(imported: Import, importer: str, places: Places) -> list[str]:
-    """Resolve a relative path from the importer, others from a library's or app's root."""
+    """Resolve a relative path from the importer, other paths from a library's or app's root."""
     tail = f"{imported.module.removesuffix('.rb')}.rb"
     if tail.startswith("."):
         beside = below(dirname(importer), tail)

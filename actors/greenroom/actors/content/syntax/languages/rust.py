@@ -100,7 +100,7 @@ def _named(path: str, alias: str) -> ImportedName:
 
 
 def _rust(imported: Import, importer: str, places: Places) -> list[str]:
-    """Resolve a path from the crate, the module, its parent, or another crate."""
+    """Resolve a path from the crate, the module, the parent module, or another crate."""
     first, *rest = [part for part in (*imported.module.split("::"), imported.name) if part not in {"", "*"}]
     own = dirname(importer) if basename(importer) in {*_ROOTS, "mod.rs"} else importer.removesuffix(".rs")
     if first in {"self", "super"}:
@@ -120,7 +120,7 @@ def _rust(imported: Import, importer: str, places: Places) -> list[str]:
 
 
 def _rust_file(folder: str, parts: list[str], places: Places) -> str | None:
-    """Return the file of the innermost module of a path below a module's folder."""
+    """Return the file of the innermost module in a path that begins at ``folder``."""
     found = places.first([*(join(folder, root) for root in _ROOTS), *_rust_files(folder)])
     for part in parts:
         folder = join(folder, part)

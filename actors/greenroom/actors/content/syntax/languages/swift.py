@@ -51,7 +51,7 @@ def _names_of(text: str) -> list[ImportedName]:
 
 
 def _swift(imported: Import, _importer: str, places: Places) -> list[str]:
-    """Resolve a module to its target's files; a name may be a file."""
+    """Resolve a module to its target's files; a name to the file of that name."""
     files = places.targets.get(imported.module, [])
     return [path for path in files if path.endswith(f"/{imported.name}.swift")] or files
 

@@ -1,1 +1,1 @@
-"""What a corpus does with each request."""
+"""Handlers of a corpus's requests."""

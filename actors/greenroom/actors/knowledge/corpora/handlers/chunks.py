@@ -1,4 +1,4 @@
-"""Read chunks: find one by its id, and read its text and its neighbours."""
+"""Read chunks: find a chunk by its id, and read its text and its neighbours."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def locate(
     id: int,
     known: dict[int, DocumentRecord] | None = None,
 ) -> Located | None:
-    """Return a chunk by its number, None for an unknown one; ``known`` caches documents."""
+    """Return a chunk by its number; None if unknown. ``known`` caches documents."""
     row = corpus.row(id)
     if row is None:
         return None
@@ -44,7 +44,7 @@ def locate(
         if known is not None:
             known[number] = document
     places = document.places
-    guess = id - places[0].id  # right for a document that was put in only once
+    guess = id - places[0].id  # right for a document that was stored only once
     if not (0 <= guess < len(places) and places[guess].id == id):
         guess = next(at for at, place in enumerate(places) if place.id == id)
     return Located(document, guess)
@@ -53,7 +53,7 @@ def locate(
 def render_each(
     context: Context, show: Callable[..., T], given: Iterable[tuple[Any, ...]]
 ) -> Slices[dict[int, T]]:
-    """Render each item; leave out damaged ones, which the reply will name."""
+    """Render each item; leave out damaged items, which the reply will name."""
     found: dict[int, T] = {}
     for at, each in enumerate(given):
         one = read_undamaged(context, show, *each)
@@ -140,7 +140,7 @@ def _read_content(
 
 
 def join_passages(passages: list[Passage]) -> str:
-    """Join passages to one text, with the headings that change between them."""
+    """Join passages to one text; insert a heading where it changes between two passages."""
     parts: list[str] = []
     headings: list[str] | None = None
     for passage in passages:
@@ -161,7 +161,7 @@ def make_result(
     id_prefix: int,
     rank: int,
 ) -> corpus_requests.ChunkFound:
-    """Return a chunk as a search result with its scores; without a passage, metadata alone."""
+    """Return a chunk as a search result with scores; without a passage, only metadata."""
     relevance, match = worth
     found = corpus_requests.ChunkFound(
         chunk_id=corpus_requests.chunk_id(id_prefix, place.id),
@@ -186,11 +186,11 @@ def make_result(
 
 
 _REPLY_SHARE: Final = 0.15
-"""Share of a search's time that must be left for its reply."""
+"""This share of a search's time must be left for the reply."""
 
 
 class LiteralMatches(NamedTuple):
-    """Similarity of the rows that contain the query, and what was not read."""
+    """Similarity of the rows that contain the query, and a text on unread passages."""
 
     likeness: dict[int, float]
     cut: str
@@ -199,7 +199,7 @@ class LiteralMatches(NamedTuple):
 def find_literally(
     repository: CorpusRepository, context: Context, corpus: Corpus, query: str
 ) -> Slices[LiteralMatches | None]:
-    """Return the rows with a query of stop words; None for another query."""
+    """Return the rows that contain a query of stop words; None for any other query."""
     words = build_verbatim(query, get_rules(is_code=repository.is_code))
     if words is None:
         return None

@@ -1,4 +1,4 @@
-"""Search in a workspace's corpus: rank its files, read the best passage of each."""
+"""Search a workspace's corpus: rank its files, read the best passage of each file."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from greenroom.actors.search.ranking.view import Mask
 
 MAX_CACHED = 64
-"""Results that are cached for repeated requests."""
+"""At most this many results are cached for repeated requests."""
 _RECENT = 4
-"""Files ranked for each one wanted, where recency counts."""
+"""If recency counts, this many files are ranked for each wanted file."""
 
 
 def find(repository: CorpusRepository, request: FindCode, context: Context) -> Slices[FoundCode]:
@@ -105,7 +105,7 @@ def find(repository: CorpusRepository, request: FindCode, context: Context) -> S
     )
     while len(repository.code_answers) >= MAX_CACHED:
         del repository.code_answers[next(iter(repository.code_answers))]
-    if not weight and not cut:  # recency changes with time, and a cut result may be whole next time
+    if not weight and not cut:  # recency changes with time, and a cut result may be complete next time
         repository.code_answers[cache_key] = answer
     return answer
 
@@ -113,8 +113,8 @@ def find(repository: CorpusRepository, request: FindCode, context: Context) -> S
 def _rank(
     repository: CorpusRepository, corpus: Any, request: FindCode, context: Context
 ) -> Slices[tuple[RankedFiles, str]]:
-    """Rank files, with spare ones where recency counts; also return what was not read."""
-    from greenroom.actors.search.ranking.code import rank_files  # noqa: PLC0415 - needs numpy, loaded by now
+    """Rank files (more than wanted if recency counts); also return a text on unread passages."""
+    from greenroom.actors.search.ranking.code import rank_files  # noqa: PLC0415 - needs numpy, which is already loaded
     from greenroom.actors.search.ranking.code_signals import CodeQuery  # noqa: PLC0415 - as above
 
     literal = yield from find_literally(repository, context, corpus, request.query)
@@ -135,7 +135,7 @@ def _rank(
 
 def _rank_literally(corpus: Any, likeness: Mapping[int, float], request: FindCode) -> RankedFiles:
     """Rank files by the literal text of a query of stop words, exact matches first."""
-    from greenroom.actors.search.ranking.code import RankedFile, RankedFiles  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.search.ranking.code import RankedFile, RankedFiles  # noqa: PLC0415 - needs numpy, which is already loaded
     from greenroom.actors.search.ranking.sums import RankedRow  # noqa: PLC0415 - as above
 
     least = max(request.min_score, request.min_relevance)
@@ -166,7 +166,7 @@ def _find_file(corpus: Any, path: str) -> int | None:
 
 def get_view(repository: CorpusRepository, corpus: Any) -> SourceView:
     """Return the view of the current index that every search needs."""
-    from greenroom.actors.search.ranking.code_signals import SourceView  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.search.ranking.code_signals import SourceView  # noqa: PLC0415 - needs numpy, which is already loaded
 
     view = repository.code_view
     if view is None or not view.is_of(corpus):
@@ -175,8 +175,8 @@ def get_view(repository: CorpusRepository, corpus: Any) -> SourceView:
 
 
 def select_files(corpus: Any, folder: str, filters: CodeFilters) -> Mask | None:
-    """Return which files of an index to search, by number; None for all."""
-    import numpy as np  # noqa: PLC0415 - loaded by now
+    """Return a mask of the files to search, by their numbers; None for all."""
+    import numpy as np  # noqa: PLC0415 - already loaded
 
     is_wanted = make_filter(folder, filters)
     if is_wanted is None:
@@ -187,13 +187,13 @@ def select_files(corpus: Any, folder: str, filters: CodeFilters) -> Mask | None:
 def find_similar(
     repository: CorpusRepository, request: FindSimilar, context: Context
 ) -> Slices[FoundSimilar | None]:
-    """Return the files most similar to one, None where that one is not indexed."""
+    """Return the files most similar to a file; None if that file is not indexed."""
     repository.check(context.principal, request.corpus)
     document = repository.document(context, request.path)
     if document is None:
         return None
     yield from import_in_thread("greenroom.actors.search.ranking.likeness")
-    from greenroom.actors.search.ranking.likeness import count_terms, find_like_files  # noqa: PLC0415 - loaded by now
+    from greenroom.actors.search.ranking.likeness import count_terms, find_like_files  # noqa: PLC0415 - already loaded
 
     corpus = yield from repository.index.loaded(context)
     view = get_view(repository, corpus)

@@ -19,22 +19,22 @@ from greenroom.actors.knowledge.corpora.tools.query_service import find_row
 from greenroom.runtime import Context, Message, Procedure, ProcedureContext, Refusal, Slices, pass_over
 
 MAX_VALUES: Final = 100
-"""The protocol's limit."""
+"""The limit of MCP."""
 NameKind = Literal["path", "symbol"]
 Begun = Annotated[str, Meta(max_length=4_096, description="what is typed so far")]
 
 
 class NameCompletion(msgspec.Struct, frozen=True, kw_only=True):
-    """Names that may be meant, the likeliest first, and whether there may be more."""
+    """Possible names, the likeliest first, and whether there may be more."""
 
     values: list[str]
     has_more: bool
 
 
 class FindNames(Message[NameCompletion], frozen=True, kw_only=True):
-    """Find names by their beginning, or that of a part; not a tool.
+    """Find names by the beginning of the name or a part; not a tool.
 
-    Symbols are those of the document at ``path``, or of all.
+    For symbols, it searches the document at ``path``; without a path, all documents.
     """
 
     corpus: CorpusName
@@ -64,7 +64,7 @@ class CompleteNames(Procedure[NameCompletion], frozen=True, kw_only=True):
 
 
 def find(repository: CorpusRepository, request: FindNames, context: Context) -> Slices[NameCompletion]:
-    """Find names of which a part begins with a text, short ones first."""
+    """Find names in which a part begins with a text; short names come first."""
     repository.check(context.principal, request.corpus)
     separator = "/" if request.kind == "path" else "."
     begun = compose(request.value).lower()

@@ -23,13 +23,13 @@ _LONGEST_ID: Final = 16
 
 
 class _Changes:
-    """The entities of a corpus after a request."""
+    """The entities of a corpus before and after a request."""
 
     def __init__(self, header: EntitiesHeader, entities: dict[int, EntityRecord]) -> None:
         self.before = entities
         self.after = dict(entities)
         self.numbers = {fold(entity.name): number for number, entity in entities.items()}
-        # Which entities have, or had, a relation to a name.
+        # For each name, the entities that have, or had, a relation to it.
         self._pointing: dict[str, set[int]] = defaultdict(set)
         for entity in entities.values():
             self._index_relations(entity)
@@ -70,7 +70,7 @@ class _Changes:
         self._put(entity_records.make_record(declared, number, now, is_found=is_found), old)
 
     def update_version(self, library: EntityDeclaration, now: int, *, is_found: bool) -> None:
-        """Add a library; of a declared one update only the version."""
+        """Add a library; if it is already declared, update only its version."""
         number = self.numbers.get(fold(library.name))
         if number is None:
             self.declare(library, now, is_found=is_found)
@@ -85,7 +85,7 @@ class _Changes:
                 self.remove(entity.id)
 
     def remove(self, name: str) -> None:
-        """Remove an entity by its name or id, and the relations declared to it."""
+        """Remove an entity by its name or id, and remove declared relations to it."""
         number = self.numbers.get(fold(name))
         if number is None and name.startswith("e") and name[1:].isdecimal() and len(name) <= _LONGEST_ID:
             number = int(name[1:])
@@ -217,7 +217,7 @@ def _changes_matching(old: EntityRecord, new: EntityRecord) -> bool:
 
 
 def _tidy(declared: EntityDeclaration) -> EntityDeclaration:
-    """Return a declaration with tidy names: no space around them."""
+    """Return a declaration with tidy names: no superfluous space, no duplicates."""
     texts = [declared.name, *declared.aliases, *declared.ambiguous, declared.description]
     texts += [text for relation in declared.relations for text in (relation.to, relation.type)]
     if not all(map(is_text, [*texts, declared.version or ""])):

@@ -27,9 +27,9 @@ BATCH_CHARACTERS = 400_000
 
 
 def mark_waiting(repository: CorpusRepository, context: Context) -> None:
-    """Stage that chunks lack vectors, and notify the embedder once until they have them.
+    """Stage that chunks have no vectors; notify the embedder once until they have vectors.
 
-    Source code gets no vectors: they improved its searches hardly at all, and take hours to compute.
+    Source code gets no vectors: they hardly improve code searches, and take hours to compute.
     """
     if not (repository.embedder_notified or repository.is_code) and context.sidecar is not None:
         repository.embedder_notified = True
@@ -38,7 +38,7 @@ def mark_waiting(repository: CorpusRepository, context: Context) -> None:
 
 
 def notify_embedder(repository: CorpusRepository, context: Context, corpus: Corpus) -> None:
-    """Notify the embedder if chunks lack vectors when they are searched."""
+    """On a search, notify the embedder if chunks have no vectors."""
     sidecar = context.sidecar
     if sidecar is None or repository.embedder_notified:
         return
@@ -47,14 +47,14 @@ def notify_embedder(repository: CorpusRepository, context: Context, corpus: Corp
 
 
 def unmark(repository: CorpusRepository, context: Context) -> None:
-    """Stage that the embedder has nothing to do here."""
+    """Stage that the embedder has nothing to do for this corpus."""
     rows.put_pending(context, does=False)
     for space in repository.index.spaces(context):
         rows.put_serving(context, space, None)
 
 
 def find_space(repository: CorpusRepository, context: Context) -> str | None:
-    """Return the space for searches: the oldest, until a new one is complete."""
+    """Return the vector space for searches: the oldest, until a new space is complete."""
     spaces = repository.index.spaces(context)
     return spaces[0] if spaces else None
 
@@ -88,7 +88,7 @@ def list_texts(
 
 
 def store(repository: CorpusRepository, request: StoreVectors, context: Context) -> Slices[VectorsStored]:
-    """Store vectors of chunks, without those of tokens, which would take too much room."""
+    """Store vectors of chunks, but no token vectors: these would take too much room."""
     if repository.header.is_dropped:
         return VectorsStored(stored=0, remaining=0)
     before = find_space(repository, context)
@@ -106,7 +106,7 @@ def store(repository: CorpusRepository, request: StoreVectors, context: Context)
 
 def count_missing(corpus: Corpus, space: str) -> int:
     """Return how many chunks have no vector in a space."""
-    import numpy as np  # noqa: PLC0415 - loaded by now
+    import numpy as np  # noqa: PLC0415 - already loaded
 
     found = corpus.vectors(space)
     missing = corpus.alive if found is None else corpus.alive & ~found[2]
@@ -123,7 +123,7 @@ def _complete(repository: CorpusRepository, context: Context, space: str) -> Sli
 
 
 def restate(repository: CorpusRepository, context: Context) -> None:
-    """Stage the embedder's index rows again, which may be lost."""
+    """Stage the embedder's index rows again, since they may be lost."""
     rows.put_serving(context, None, find_space(repository, context))
     if repository.header.chunks:
         mark_waiting(repository, context)

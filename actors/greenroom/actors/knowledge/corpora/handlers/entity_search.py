@@ -1,4 +1,4 @@
-"""Search for entities: names that match, mentions, and relations."""
+"""Search for entities: matching names, mentions, and relations."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from greenroom.actors.knowledge.corpora.storage.mention_counts import MentionCounts
 
 SOURCES: Final = 10
-"""Chunks listed for one entity."""
+"""At most this many chunks are listed for one entity."""
 TOGETHER: Final = 10
-"""Entities listed as mentioned together with one."""
+"""For one entity, at most this many entities are listed as mentioned together with it."""
 EXAMPLES: Final = 3
 TOGETHER_WITH: Final = "mentioned_with"
 _READ_CHARACTERS: Final = 400_000
-"""Characters of text in which one message counts names: about 50 ms."""
+"""One message counts names in about this many characters of text, which takes about 50 ms."""
 _MOST_MANIFESTS: Final = 200
 
 
@@ -132,7 +132,7 @@ def count_entities(
 
 def _load_counts(repository: CorpusRepository, context: Context) -> Slices[MentionCounts]:
     yield from import_in_thread("greenroom.actors.knowledge.corpora.storage.mention_counts")
-    from greenroom.actors.knowledge.corpora.storage.mention_counts import MentionCounts  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.knowledge.corpora.storage.mention_counts import MentionCounts  # noqa: PLC0415 - needs numpy, which is already loaded
 
     table = repository.entities
     if table.mentions is None:
@@ -184,7 +184,7 @@ def _find_relations(
     counts: MentionCounts,
     request: entity_requests.FindEntities,
 ) -> Slices[tuple[list[RelationshipView], int]]:
-    """Return relations of entities in both directions, declared ones first, and their number."""
+    """Return the relations of entities in both directions (declared first), and the total."""
     shown = _list_declared(repository, found)
     total = len(shown)
     pairs: set[frozenset[int]] = set()
@@ -261,7 +261,7 @@ def count_names(
 def read_manifests(
     repository: CorpusRepository, request: entity_requests.ReadManifests, context: Context
 ) -> Slices[entity_requests.ManifestsRead]:
-    """Return the manifests among the documents, those nearest to the root first."""
+    """Return the manifests among the documents; manifests nearest to the root come first."""
     repository.check(context.principal, request.corpus)
     table = yield from repository.entities.load(context)
     mentions.resume(repository, context)

@@ -1,4 +1,4 @@
-"""Put documents into a corpus and remove them; remove a dropped corpus in steps."""
+"""Store documents in a corpus and remove them; remove a dropped corpus in steps."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ if TYPE_CHECKING:
 
 SWEEP: Final = "sweep"
 _SWEPT: Final = 200
-"""Records that one step of removing a dropped corpus deletes."""
+"""One step of removing a dropped corpus deletes at most this many records."""
 _REMOVED: Final = 20_000
-"""Records, about, that one commit of removing documents deletes."""
+"""One commit of removing documents deletes about this many records at most."""
 
 
 class SweepCorpus(Message[None], frozen=True):
-    """A dropped corpus's message to itself: more records are to be removed."""
+    """A dropped corpus's message to itself: it must remove more records."""
 
 
 def put(
     repository: CorpusRepository, request: corpus_requests.PutDocument, context: Context
 ) -> Slices[corpus_requests.DocumentStored]:
-    """Put a document in, replacing the one with its path."""
+    """Store a document; replace the document that has the same path."""
     repository.check(context.principal, request.corpus)
     _check_document(request.document)
     document = _use_stored_path(repository, context, request.document)
@@ -135,7 +135,7 @@ def put(
 
 
 def _is_better(reader: str, document: Document, old: DocumentRecord) -> bool:
-    """Return whether the same bytes were read by a newer reader, or masked more."""
+    """Return whether a newer reader or masking read the same bytes."""
     if document.masking != old.masking:
         return document.masking > old.masking
     return is_newer(reader, old.reader)
@@ -151,16 +151,16 @@ def _get_prepared(
 
 
 def _use_stored_path(repository: CorpusRepository, context: Context, document: Document) -> Document:
-    """Return a text under its stored path; a file keeps its own."""
+    """Return a sent text as a document under its stored path; files keep their paths."""
     if document.is_file or document.path.isascii():
         return document
     return msgspec.structs.replace(document, path=_find_stored_path(repository, context, document.path))
 
 
 def _find_stored_path(repository: CorpusRepository, context: Context, path: str) -> str:
-    """Return the stored path of a text, which may have another Unicode form.
+    """Return the stored path of a text; it may have another Unicode form.
 
-    Not of a file: two files may have paths that differ in their form alone.
+    A file does not count: two files may have paths that differ only in their Unicode form.
     """
     found = None if path.isascii() else repository.find_document(context, path)
     return path if found is None or found.is_file else found.path
@@ -169,7 +169,7 @@ def _find_stored_path(repository: CorpusRepository, context: Context, path: str)
 def record_reader(
     repository: CorpusRepository, request: corpus_requests.NoteReader, context: Context
 ) -> None:
-    """Record which reader failed at a document; the text of the last one stays."""
+    """Record which reader failed at a document; the text from the last reader stays."""
     repository.check(context.principal, request.corpus)
     old = repository.document(context, request.path)
     if old is None or old.digest.hex() != request.digest or not is_newer(request.reader, old.reader):
@@ -204,7 +204,7 @@ def _index_chunks(
     kept: set[int],
     old: DocumentRecord | None,
 ) -> Slices[None]:
-    """Stage the index entries of a new or changed document; unchanged chunks keep theirs."""
+    """Stage index entries of a new or changed document; unchanged chunks keep their entries."""
     for place in () if old is None else old.places:
         if place.id not in kept:
             repository.index.remove(context, place.id)
@@ -288,7 +288,7 @@ def list_documents(
     only = filter_damage(context, records.DOCUMENTS, met)
     for key, document in context.scan(DocumentSummary, prefix=records.DOCUMENTS, start=start, on_damage=only):
         yield
-        if key == start:  # with hidden names no key is the direct successor of another
+        if key == start:  # names in keys are hidden, so no key directly follows `start`
             continue
         looked_at += 1
         is_wanted = _is_wanted(document, request.kind, holding)
@@ -326,7 +326,7 @@ def _make_row(document: DocumentRecord | DocumentSummary) -> corpus_requests.Doc
 def describe(
     repository: CorpusRepository, request: corpus_requests.DescribeCorpus, context: Context
 ) -> corpus_requests.CorpusView:
-    """Return what the corpus contains."""
+    """Return a description of the corpus's content."""
     name = request.row.full_name
     repository.check(context.principal, name)
     header = repository.header
@@ -350,14 +350,14 @@ def set_name(repository: CorpusRepository, request: corpus_requests.CallCorpus, 
     if not repository.header.is_dropped:
         repository.publish(context)
         if request.root != repository.header.root:
-            repository.index.unload()  # texts of code and of documents are indexed by different rules
+            repository.index.unload()  # code and documents are indexed by different rules
         called = msgspec.structs.replace(repository.header, name=request.name, root=request.root)
         repository.put_header(context, called)
         repository.publish(context)
 
 
 def discard(repository: CorpusRepository, _: corpus_requests.DiscardCorpus, context: Context) -> None:
-    """Drop the corpus, and begin to remove its records."""
+    """Drop the corpus, and start to remove its records."""
     context.use_reserve()
     repository.publish(context)
     repository.put_header(context, CorpusHeader(is_dropped=True))
@@ -390,7 +390,7 @@ def sweep(repository: CorpusRepository, _: SweepCorpus, context: Context) -> Sli
 
 
 def _check_document(document: Document) -> None:
-    """Check a document for what a chunker may do wrong."""
+    """Check a document for errors that a chunker may make."""
     texts = [document.path, document.title, document.kind]
     for chunk in document.chunks:
         texts += [chunk.text, chunk.title, *chunk.headings]
@@ -414,7 +414,7 @@ def _check_document(document: Document) -> None:
 def _number_chunks(
     prints: list[bytes], old: DocumentRecord | None, next_chunk: int
 ) -> tuple[list[int], set[int], int]:
-    """Return the chunks' ids, those that existed before, and the next free id."""
+    """Return the chunks' ids, the ids that existed before, and the next free id."""
     known: dict[bytes, deque[int]] = defaultdict(deque)
     if old is not None:
         for found, place in zip(records.fingerprints(old.prints), old.places, strict=True):

@@ -1,6 +1,6 @@
 """Ingest runs of a corpus: failed files, the last complete run, and progress.
 
-Progress is kept in memory alone: a run reports it again and again, and a silent run counts as ended.
+Progress is kept only in memory: a run reports it again and again, and a silent run counts as ended.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _ERROR_HINTS: Final[Sequence[tuple[str, str]]] = (
     ("it is refused", "change what the reason names, and take it in again"),
     ("it cannot be read", "look whether the disk is sound and the file is whole; take it in again"),
 )
-"""Parts of reasons, more specific ones first, and a hint for each."""
+"""Parts of reasons (more specific parts first), and a hint for each part."""
 _OTHER_HINT: Final = "change what the reason names, and take it in again"
 
 
@@ -61,14 +61,14 @@ def error_hint(reason: str) -> str:
 
 
 SILENT_SECONDS: Final = 15
-"""A run that has reported nothing for so long counts as ended."""
+"""A run that has reported nothing for this long counts as ended."""
 _MOST_RUNS: Final = 16
-"""Runs that are kept at once."""
+"""At most this many runs are kept at once."""
 _MAX_REASON: Final = 500
 
 
 class FailureRecord(msgspec.Struct, frozen=True, array_like=True):
-    """A file that failed: its path, the reason, and since when it fails so."""
+    """A failed file: its path, the reason, and when this reason first occurred."""
 
     path: str
     reason: str
@@ -76,7 +76,7 @@ class FailureRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RunRecord(msgspec.Struct, frozen=True, array_like=True):
-    """When a run last completed."""
+    """The time at which a run last completed."""
 
     at: int
 
@@ -100,7 +100,7 @@ def record(repository: CorpusRepository, request: NoteIngest, context: Context) 
 
 
 def list_failed(repository: CorpusRepository, request: ListFailed, context: Context) -> list[FailedFile]:
-    """Return the files that failed, the newest first."""
+    """Return the files that failed, newest failures first."""
     repository.check(context.principal, request.corpus)
     known = sorted(_load_failures(context).values(), key=lambda each: (-each.at, each.path))
     return [
@@ -115,19 +115,19 @@ def list_failed(repository: CorpusRepository, request: ListFailed, context: Cont
 
 
 def delete_failure(context: Context, path: str) -> None:
-    """Delete the failure of a file that was ingested or removed."""
+    """Delete the failure record of a file that was ingested or removed."""
     key = records.failure_key(path)
     if context.get(key, msgspec.Raw) is not None:
         context.delete(key)
 
 
 def count_failed(context: Context) -> int:
-    """Return how many failed files are stored."""
+    """Return the number of stored failures."""
     return sum(1 for _ in context.scan(msgspec.Raw, prefix=records.FAILURES))
 
 
 def describe(repository: CorpusRepository, request: DescribeFilling, context: Context) -> Filling:
-    """Return when a run last completed, and the progress of current runs."""
+    """Return the time at which a run last completed, and the progress of current runs."""
     repository.check(context.principal, request.corpus)
     last = context.get(records.LAST_RUN, RunRecord)
     runs = [each for each in repository.runs.values() if not _is_silent(each, context.now)]
@@ -150,7 +150,7 @@ def _is_silent(run: Run, now: int) -> bool:
 
 
 def _put_failures(context: Context, request: NoteIngest) -> bool:
-    """Stage new failures and delete those that are over; return whether anything changed."""
+    """Stage new failures and delete failures that are over; return whether anything changed."""
     fresh = {
         each.path: each.reason[:_MAX_REASON]
         for each in request.failed
@@ -176,7 +176,7 @@ def _load_failures(context: Context) -> Mapping[str, FailureRecord]:
 
 
 def _is_below(path: str, folders: Collection[str]) -> bool:
-    """Return whether a path is in some folders, in time by its length."""
+    """Return whether a path is in a folder; the path's length determines the time."""
     if path in folders or "" in folders or "/" in folders:
         return True
     end = path.find("/", 1)

@@ -1,7 +1,7 @@
-"""The indexing lease of a workspace: which process keeps the index current, and its progress.
+"""The indexing lease of a workspace: which process updates the index, and its progress.
 
 The holder renews the lease before it ends. A lease ends by the clock, so a killed process blocks others
-for `LEASE_SECONDS` at most. It ends earlier if the process is found to have died.
+for `LEASE_SECONDS` at most. The lease ends earlier if another process finds that the holder has died.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class LeaseRecord(msgspec.Struct, frozen=True, array_like=True):
     """The indexing lease of a workspace; without a ``keeper`` it is free.
 
     Attributes:
-        of: Files in the folder, if they were counted.
-        as_of: When the index last matched the folder.
+        of: The number of files in the folder, if they were counted.
+        as_of: The time at which the index last matched the folder.
         is_partial: Whether the folder has more files than are indexed.
     """
 
@@ -75,14 +75,14 @@ def update(repository: CorpusRepository, request: KeepWorkspace, context: Contex
 
 
 def find_holder(repository: CorpusRepository, request: FindKeeper, context: Context) -> str:
-    """Return the id of the holder, empty for none."""
+    """Return the id of the holder; empty if the lease is free."""
     repository.check(context.principal, request.corpus)
     record = context.get(records.KEEPER, LeaseRecord) or LeaseRecord()
     return record.keeper if record.is_held(context.now) else ""
 
 
 def release(repository: CorpusRepository, request: DropKeeper, context: Context) -> None:
-    """Release the lease of a process that died; `as_of` keeps its last report."""
+    """Release the lease of a process that died; `as_of` stays as last reported."""
     repository.check(context.principal, request.corpus)
     record = context.get(records.KEEPER, LeaseRecord)
     if record is not None and record.keeper == request.keeper:
@@ -93,7 +93,7 @@ def release(repository: CorpusRepository, request: DropKeeper, context: Context)
 def describe(
     repository: CorpusRepository, request: DescribeWorkspace, context: Context
 ) -> Slices[WorkspaceState]:
-    """Return how far the index is."""
+    """Return the progress of the index."""
     repository.check(context.principal, request.corpus)
     unread = yield from repository.unread(context)
     state = _state(repository, context.get(records.KEEPER, LeaseRecord) or LeaseRecord(), context)

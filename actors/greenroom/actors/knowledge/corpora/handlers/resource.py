@@ -25,13 +25,13 @@ from greenroom.actors.knowledge.corpora.storage.repository import CorpusReposito
 from greenroom.runtime import Context, Message, Procedure, ProcedureContext, Refusal, Slices
 
 SHOWN = 100
-"""Documents that a corpus resource lists."""
+"""A corpus resource lists at most this many documents."""
 MOST_TEXT = 1_048_576
-"""Characters of a document, about; a longer one is cut."""
+"""Maximum characters of a document; a longer document is cut."""
 
 
 class ReadDocument(Message[DocumentResource | None], frozen=True, kw_only=True):
-    """Read a whole document of a corpus, None for an unknown one; not a tool."""
+    """Read a whole document of a corpus; None if it is unknown; not a tool."""
 
     corpus: corpus_requests.CorpusName
     path: str

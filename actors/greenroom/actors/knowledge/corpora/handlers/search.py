@@ -1,4 +1,4 @@
-"""Search in one corpus: choose a strategy, rank its chunks, read the best."""
+"""Search one corpus: choose a strategy, rank the corpus's chunks, read the best chunks."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from greenroom.actors.search.ranking.documents import RankedChunks
 
 MAX_CACHED = 64
-"""Results that are cached for repeated requests."""
+"""At most this many results are cached for repeated requests."""
 _COMPARED = 5
-"""Chunks that are compared with the query's language."""
-_DIGITS = 16  # of the highest id
+"""The language of this many chunks is compared with the query's language."""
+_DIGITS = 16  # the highest id has this many
 _NO_CHUNKS = "no chunk has a vector yet"
 
 
 class Route(NamedTuple):
-    """A strategy, and its reason."""
+    """A strategy, and the reason for it."""
 
     form: Form
     strategy: corpus_requests.UsedStrategy
@@ -67,7 +67,7 @@ def find(
 ) -> Slices[corpus_requests.FoundChunks]:
     """Return the best chunks."""
     repository.check(context.principal, request.corpus)
-    # The cache is per principal: `cache_hit` must not reveal another one's queries.
+    # The cache is per principal: `cache_hit` must not reveal the queries of another principal.
     cache_key = (
         None if context.principal is None else context.principal.sight,
         msgspec.msgpack.encode(request),
@@ -146,7 +146,7 @@ def find(
     )
     while len(repository.answers) >= MAX_CACHED:
         del repository.answers[next(iter(repository.answers))]
-    if not answer.partial:  # a cut result may be whole next time
+    if not answer.partial:  # a cut result may be complete next time
         repository.answers[cache_key] = answer
     return answer
 
@@ -174,7 +174,7 @@ def _choose(
     taken: Route,
     context: Context,
 ) -> Slices[tuple[RankedChunks, Route, str]]:
-    """Return the best chunks, the strategy used, and what was not read."""
+    """Return the best chunks, the strategy used, and a text on unread passages."""
     by_words = taken.strategy != "vector"
     readings = (yield from find_literally(repository, context, corpus, request.query)) if by_words else None
     cut = "" if readings is None else readings.cut
@@ -193,7 +193,7 @@ def _rank(
     taken: Route,
     context: Context,
 ) -> Slices[RankedChunks]:
-    from greenroom.actors.search.ranking.documents import rank_chunks  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.search.ranking.documents import rank_chunks  # noqa: PLC0415 - needs numpy, which is already loaded
     from greenroom.actors.search.ranking.negation import COMPARED, is_negated  # noqa: PLC0415 - as above
     from greenroom.actors.search.ranking.query import RankQuery  # noqa: PLC0415 - as above
 
@@ -218,10 +218,10 @@ def _rank(
 def _order_by_negation(
     repository: CorpusRepository, context: Context, corpus: Any, ranked: RankedChunks, limit: int
 ) -> Slices[RankedChunks]:
-    """Return the best chunks, those that negate the query before those that affirm it."""
-    import numpy as np  # noqa: PLC0415 - loaded by now
+    """Return the best chunks; chunks that deny something come before chunks that affirm it."""
+    import numpy as np  # noqa: PLC0415 - already loaded
 
-    from greenroom.actors.search.ranking.negation import (  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.search.ranking.negation import (  # noqa: PLC0415 - needs numpy, which is already loaded
         COMPARED,
         find_order,
         read_sentences,
@@ -242,9 +242,9 @@ def _rank_literally(
     corpus: Any, likeness: Mapping[int, float], request: corpus_requests.FindChunks
 ) -> RankedChunks:
     """Rank chunks by the literal text of a query that has only stop words."""
-    import numpy as np  # noqa: PLC0415 - loaded by now
+    import numpy as np  # noqa: PLC0415 - already loaded
 
-    from greenroom.actors.search.ranking.documents import RankedChunks  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.search.ranking.documents import RankedChunks  # noqa: PLC0415 - needs numpy, which is already loaded
     from greenroom.actors.search.ranking.sums import RankedRow  # noqa: PLC0415 - as above
 
     least = max(request.min_score, request.min_relevance)
@@ -273,7 +273,7 @@ def _rank_literally(
 
 def get_view(repository: CorpusRepository, corpus: Any) -> Chunks:
     """Return the view of the current index that every search needs."""
-    from greenroom.actors.search.ranking.chunks import Chunks  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.search.ranking.chunks import Chunks  # noqa: PLC0415 - needs numpy, which is already loaded
 
     if repository.view is None or not repository.view.is_of(corpus):
         repository.view = Chunks(corpus)
@@ -281,7 +281,7 @@ def get_view(repository: CorpusRepository, corpus: Any) -> Chunks:
 
 
 def find_rows(corpus: Any, name: str, id_prefix: int) -> Sequence[int]:
-    """Return the rows of a chunk's id or a document's path, none for no name."""
+    """Return the rows of a chunk id or document path; none for an empty name."""
     if name.isdecimal() and len(name) <= _DIGITS:
         prefix, chunk = corpus_requests.split_id(int(name))
         if prefix == id_prefix and (row := corpus.row(chunk)) is not None:

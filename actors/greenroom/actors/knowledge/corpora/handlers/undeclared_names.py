@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from greenroom.actors.search.ranking.query import Term
 
 MOST_CHUNKS: Final = 500
-"""Chunks in which names are looked for."""
+"""Names are looked for in at most this many chunks."""
 _MOST_CHARACTERS: Final = 1_000_000
 _MOST_TERMS: Final = 100
-"""Words of the index that a part of a word may match."""
+"""A part of a word may match at most this many words of the index."""
 _SHORTEST: Final = 2
 _MOST_NAMES: Final = 1_000
 
@@ -32,7 +32,7 @@ _MOST_NAMES: Final = 1_000
 class UndeclaredName(NamedTuple):
     """A name that documents repeat, in its most frequent spelling.
 
-    Chunks with most mentions come first, and their documents in that order.
+    Chunks with the most mentions come first; documents are in the order of their chunks.
     """
 
     name: str
@@ -44,7 +44,7 @@ class UndeclaredName(NamedTuple):
 def find_undeclared(
     repository: CorpusRepository, wanted: str, known: Collection[str], context: Context
 ) -> Slices[list[UndeclaredName]]:
-    """Return the names that match, best first, as `SuggestEntities` would list them."""
+    """Return matching names, best first, in the form in which `SuggestEntities` lists names."""
     yield from import_in_thread("greenroom.actors.search.ranking.spelling")
     corpus = yield from repository.index.loaded(context)
     stop_words = yield from find_literally(repository, context, corpus, wanted)
@@ -93,10 +93,10 @@ def _make_name(
 
 
 def _find_rows(view: Chunks, wanted: str) -> Slices[Sequence[int]]:
-    """Return the chunks that have each word, or a correction of it."""
-    import numpy as np  # noqa: PLC0415 - loaded by now
+    """Return the rows of chunks that have every word, or a correction of the word."""
+    import numpy as np  # noqa: PLC0415 - already loaded
 
-    from greenroom.actors.search.ranking.query import RankQuery  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.search.ranking.query import RankQuery  # noqa: PLC0415 - needs numpy, which is already loaded
     from greenroom.actors.search.ranking.spelling import find_corrections  # noqa: PLC0415 - as above
 
     corpus: Any = view.corpus
@@ -125,7 +125,7 @@ def _find_words(corpus: Corpus, term: Term) -> Slices[list[str]]:
 
 
 def _find_term_rows(corpus: Corpus, terms: Sequence[str]) -> Slices[Any]:
-    import numpy as np  # noqa: PLC0415 - loaded by now
+    import numpy as np  # noqa: PLC0415 - already loaded
 
     found = [np.zeros(0, np.int64)]
     for term in terms:

@@ -1,6 +1,6 @@
-"""Maintain a corpus: compaction, erasing a person's data, verifying it.
+"""Maintain a corpus: compact its index, erase a person's data, verify the corpus.
 
-Of texts, counts, mentions and index all but the texts can be rebuilt, from these.
+A corpus has texts, counts, mentions and an index; all but the texts can be rebuilt from the texts.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from greenroom.runtime import (
 )
 
 _MOST: Final = 100
-"""Problems with documents that are listed, at most."""
+"""At most this many problems with documents are listed."""
 _AT_ONCE: Final = 500
-"""Records that one message of an erasure deletes."""
+"""One message of an erasure deletes at most this many records."""
 
 
 def erase(repository: CorpusRepository, request: EraseFrom, context: Context) -> Slices[ErasedPart]:
@@ -61,7 +61,7 @@ def erase(repository: CorpusRepository, request: EraseFrom, context: Context) ->
         context.cancel_timer(index_module.TIMER)
     context.cancel_timer(SWEEP)
     context.cancel_timer(mentions.TIMER)
-    # The header is deleted last: it marks the corpus as dropped until then.
+    # The header is deleted last: until then, it marks the corpus as dropped.
     for key in keys:
         context.delete(key)
         yield
@@ -81,7 +81,7 @@ def next_chunk(repository: CorpusRepository, _: NextChunk, __: Context) -> int:
 
 
 def tidy(repository: CorpusRepository, _: TidyIndex, context: Context) -> Slices[None]:
-    """Do one step of the index's compaction."""
+    """Do one step of compacting the index."""
     if not repository.header.is_dropped:
         yield from repository.index.compact(context)
 
@@ -93,7 +93,7 @@ def restate(repository: CorpusRepository, _: Restate, context: Context) -> None:
 
 
 class CorporaVerified(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of a verification: ``problems`` are a corpus and a sentence each."""
+    """Result of a verification; each of ``problems`` is a corpus's name and a sentence."""
 
     chunks: int
     problems: list[tuple[str, str]]
@@ -106,7 +106,7 @@ class VerifyCorpora(Procedure[CorporaVerified], frozen=True, kw_only=True):
     rebuild: bool = False
 
     async def run(self, context: ProcedureContext) -> CorporaVerified:
-        """Verify one corpus after the other: each may have to read all its records."""
+        """Verify one corpus after the other, since each may have to read all its records."""
         chunks = 0
         problems: list[tuple[str, str]] = []
         rebuilt: list[str] = []
@@ -124,14 +124,14 @@ class VerifyCorpora(Procedure[CorporaVerified], frozen=True, kw_only=True):
 
 
 def verify(repository: CorpusRepository, request: VerifyCorpus, context: Context) -> Slices[CorpusVerified]:
-    """Compare a corpus with its texts, and repair what differs if `rebuild` is set."""
+    """Compare a corpus with its texts; if `rebuild` is set, repair the differences."""
     if repository.header.is_dropped:
         return CorpusVerified(chunks=0, problems=[], rebuilt=False)
     yield from repository.entities.load(context)
     found = _Pass(repository, context)
     chunks = found.chunks()
     problems = yield from repository.index.check(context, chunks, "chunk")
-    for each in chunks:  # chunks beyond those that the index compared
+    for each in chunks:  # the chunks that the index did not compare
         if each is None:
             yield
     yield from found.end()
@@ -144,11 +144,11 @@ def verify(repository: CorpusRepository, request: VerifyCorpus, context: Context
 
 
 class _Pass:
-    """One pass over the documents of a corpus, which collects problems.
+    """One pass over the documents of a corpus; it collects problems.
 
     Attributes:
-        header: The corpus's header, counted anew.
-        lost: Numbers of documents with damaged texts, which cannot be repaired.
+        header: The corpus's header with new counts.
+        lost: Numbers of documents with damaged texts; these cannot be repaired.
     """
 
     def __init__(self, repository: CorpusRepository, context: Context) -> None:
@@ -166,7 +166,7 @@ class _Pass:
         self._count = 0
 
     def chunks(self) -> Iterator[IndexedChunk | None]:
-        """Yield the chunks that the index must have, and None where it may pause."""
+        """Yield the chunks that the index must have; yield None where the caller may pause."""
         for key, document in self._context.scan(DocumentRecord, prefix=records.DOCUMENTS):
             self._keys[document.number] = key
             self._note(document)
@@ -186,7 +186,7 @@ class _Pass:
                 yield None
 
     def end(self) -> Slices[None]:
-        """Check the records beside the documents, after all documents."""
+        """After all documents, check the other records."""
         for prefix in (records.NUMBERS, entity_records.MENTIONS):
             for key, _ in self._context.scan(msgspec.Raw, prefix=prefix):
                 if int.from_bytes(key[len(prefix) :]) not in self._keys:
@@ -208,7 +208,7 @@ class _Pass:
         return [*self._problems, f"and {more:,} more"] if more else self._problems
 
     def repair(self) -> None:
-        """Stage repairs, except of lost texts; mentions are matched again."""
+        """Stage repairs, but not of lost texts; match mentions again."""
         repository, context = self._repository, self._context
         for number in self._unnumbered:
             context.put(records.number_key(number), self._keys[number])
@@ -244,7 +244,7 @@ class _Pass:
         table = self._repository.entities
         first = table.header.matched_to
         if not can_match() or (first is not None and document.number >= first):
-            return  # its names are not matched yet
+            return  # the document's names are not matched yet
         fresh = yield from mentions.match_document(self._repository, document, passages)
         if not table.has_mentions(self._context, document.number, fresh):
             self._differs = True

@@ -1,7 +1,7 @@
-"""The catalogue of an owner's corpora: their names, and the actor of each.
+"""The catalogue of an owner's corpora: their names, and the actor of each corpus.
 
-The address of a corpus is a number that is never reused. So a renamed corpus keeps its address, and a new
-one under the name of a dropped one shares nothing with it.
+The address of a corpus has a number that is never reused. So a renamed corpus keeps its address, and a new
+corpus with the name of a dropped corpus shares nothing with the dropped one.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ _ENTRIES: Final = b"c"
 _NEXT: Final = b"n"
 _ALL_SCOPES: Final = frozenset({EVERYTHING})
 _NAMED: Final = 20
-"""Names of corpora that a refusal lists at most."""
+"""A refusal lists at most this many names of corpora."""
 
 
 def row_names(key: bytes) -> tuple[tuple[int, int], ...]:
-    """Return where names are in a sort key: all of it is one."""
+    """Return the positions of names in a sort key: the whole key is a name."""
     return ((0, len(key)),) if key else ()
 
 
 def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
-    """Return where names of corpora are in a record key of the catalogue."""
+    """Return the positions of corpus names in a record key of the catalogue."""
     return ((1, len(key)),) if key.startswith(_ENTRIES) and len(key) > 1 else ()
 
 
@@ -63,7 +63,7 @@ def corpus_address(row: CorpusRow) -> Address:
 
 
 def corpus_not_found(name: str, known: Collection[str] = (), scopes: frozenset[str] = _ALL_SCOPES) -> Refusal:
-    """Make the refusal for unknown, dropped and forbidden corpora; ``known`` may be meant."""
+    """Make the refusal for unknown, dropped and forbidden corpora; suggest names of ``known``."""
     there = ", ".join(repr(each) for each in list(dict.fromkeys(known))[:_NAMED] if ":" not in each)
     near = suggest_spelling(name, known) or (f"; there are {there}" if there else "")
     reason = explain_empty(scopes, "corpus_unknown", name=name, near=near)
@@ -72,27 +72,27 @@ def corpus_not_found(name: str, known: Collection[str] = (), scopes: frozenset[s
 
 
 def may_see_owner(principal: Principal, name: str) -> bool:
-    """Return whether the caller may see a corpus, existing or not, by full name."""
+    """Return whether the caller may see a corpus of this name, even if missing."""
     return any(
         policy.may_see_corpora(principal, each.owner) for each in corpora.find_candidates(principal, name)
     )
 
 
 def check_owner(principal: Principal, name: str) -> None:
-    """Refuse a caller who may not see a corpus, existing or not, by full name."""
+    """Refuse a caller who may not see a corpus of this name, even if missing."""
     if not may_see_owner(principal, name):
         raise auth_errors.denial(corpus_not_found(name))
 
 
 class CatalogueActor(Actor):
-    """The catalogue of one owner, who is its key."""
+    """The catalogue of one owner; the owner is the actor's key."""
 
     kind = corpora.CATALOGUE_KIND
     names = staticmethod(names_in)
 
     @handles(corpus_requests.MakeCorpus)
     def make(self, request: corpus_requests.MakeCorpus, context: Context) -> CorpusRow:
-        """Return the corpus with a name; create it if there is none."""
+        """Return the corpus with a name; create the corpus if there is none."""
         _check(context, request.name)
         found = context.get(_key(request.name), CorpusRow)
         if found is not None and request.root not in {None, found.root}:
@@ -142,7 +142,7 @@ class CatalogueActor(Actor):
 
     @handles(corpus_requests.DropOwned)
     def drop(self, request: corpus_requests.DropOwned, context: Context) -> CorpusRow:
-        """Drop a corpus: it is gone with this commit, and its records are deleted later."""
+        """Drop a corpus: after this commit no request finds it; its records are deleted later."""
         context.use_reserve()
         row = _find_own(context, request.name)
         _unlist(context, row)

@@ -1,4 +1,4 @@
-"""Filter the files that a search looks at, and cut excerpts: pure functions."""
+"""Filter the files that a search reads, and cut excerpts; all functions are pure."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from greenroom.actors.core.validation.times import DAY
 from greenroom.actors.knowledge.corpora.requests.code_requests import CodeFilters
 
 HALF_LIFE: Final = 30 * DAY
-"""Age, in microseconds, at which the recency of a change is a half."""
-_MOST_ESCAPED: Final = 6  # bytes of a character in JSON
+"""The age, in microseconds, at which the recency of a change is 0.5."""
+_MOST_ESCAPED: Final = 6  # maximum bytes of a character in JSON
 _WORD: Final = re.compile(r"[^\W_]{2,}")
 
 
 def make_filter(folder: str, filters: CodeFilters) -> Callable[[str], bool] | None:
-    """Return a filter of paths, None for all."""
+    """Return a filter of paths; None if all paths are wanted."""
     if not (folder or filters.file_types or filters.exclude_paths):
         return None
     base = f"{folder}/" if folder else ""
@@ -38,24 +38,24 @@ def make_filter(folder: str, filters: CodeFilters) -> Callable[[str], bool] | No
 
 
 def _list_parts(path: str) -> list[str]:
-    """Return the path, each folder of it and each name: what a pattern may match."""
+    """Return what a pattern may match: the path, its folders and its names."""
     names = path.split("/")
     return [*names, *("/".join(names[: count + 1]) for count in range(1, len(names)))]
 
 
 def compute_recency(modified_at: int, now: int) -> float:
-    """Return the recency of a change: 1 for now, halved every `HALF_LIFE`."""
+    """Return the recency of a change: 1 for now; it halves with every `HALF_LIFE`."""
     late: float = 0.5 ** (max(0, now - modified_at) / HALF_LIFE)
     return late
 
 
 def add_recency(score: float, weight: float, late: float) -> float:
-    """Mix a score with the recency of a file by its weight."""
+    """Return the weighted mean of a score and a file's recency."""
     return score * (1 - weight) + late * weight
 
 
 def cut_excerpt(text: str, query: str, room: int) -> str:
-    """Return the lines with most words of a query, in ``room`` bytes of JSON."""
+    """Return the lines with most words of a query, up to ``room`` bytes of JSON."""
     lines = [line.rstrip() for line in text.expandtabs(4).splitlines() if line.strip()]
     words = {word.lower() for word in _WORD.findall(query)}
     words_of_line = [words & {word.lower() for word in _WORD.findall(line)} for line in lines]
@@ -68,7 +68,7 @@ def cut_excerpt(text: str, query: str, room: int) -> str:
 
     best = max(range(len(lines)), key=worth, default=0)
     shown = lines[best : _find_end(best, sizes, room)]
-    while len(shown) > 1 and _json_bytes(dedent("\n".join(shown))) > room:  # for indentation
+    while len(shown) > 1 and _json_bytes(dedent("\n".join(shown))) > room:  # `sizes` are without indentation
         shown.pop()
     return _cut(dedent("\n".join(shown)), room)
 

@@ -27,12 +27,12 @@ DependencyLimit = Annotated[int, Meta(ge=1, le=500, description="how many each w
 
 
 class Dependency(msgspec.Struct, frozen=True, kw_only=True):
-    """A file or symbol that the target needs, or that needs it.
+    """A file or symbol that the target needs, or that needs the target.
 
     Attributes:
         symbol: The symbol's path; absent for a file as a whole.
         depth: Number of steps from the target.
-        via: The step before it on a shortest path; absent where that is the target.
+        via: The step before this one on a shortest path; absent if that step is the target.
     """
 
     file_path: str
@@ -60,11 +60,11 @@ class DependenciesFound(CodeReply, frozen=True, kw_only=True):
     Attributes:
         target_is: ``unknown``: no file and no symbol of that name is indexed.
         means: The target: the file, or each definition as ``file:symbol``.
-        dependents: What needs it, which a change may break; absent where not requested.
-        are: ``imports``, of files; ``textual``: by the names that symbols use, looked for in their own file,
-            else in one that this imports, else wherever it is defined.
+        dependents: Files or symbols that need the target: a change may break them; absent if not requested.
+        are: ``imports``: imports of files; ``textual``: names that symbols use. A name is looked for in the
+            symbol's file, else in a file that this file imports, else wherever it is defined.
         is_cut: Whether there is more, beyond the depth, the limit, or the files searched.
-        in_text: If no dependent is known: lines that have its name.
+        in_text: If no dependent is known: lines that have the target's name.
     """
 
     lists: ClassVar[tuple[str, ...]] = ("dependencies", "dependents")
@@ -88,7 +88,7 @@ class SimilarFile(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         signals: Similarities, each 0 to 1: characteristic ``terms``, words of the ``name``, ``imports``;
             and ``linked``, whether one imports the other.
-        shared: Characteristic words that both have.
+        shared: Characteristic words that both files have.
     """
 
     file_path: str
@@ -112,7 +112,7 @@ class SimilarFound(PartialReply, frozen=True, kw_only=True):
 class Similar(msgspec.Struct, frozen=True, kw_only=True):
     """A file similar to another by terms and name; members as in `SimilarFile`.
 
-    ``recency``: 1 for a change just now, a half for one a month ago.
+    ``recency`` is 1 for a change just now, and 0.5 for a change a month ago.
     """
 
     path: str
@@ -129,7 +129,7 @@ class FoundSimilar(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FindSimilar(Message[FoundSimilar | None], frozen=True, kw_only=True):
-    """Find files similar to an indexed one by terms and name; not a tool."""
+    """Find files similar to an indexed file by terms and name; not a tool."""
 
     corpus: CorpusName
     path: str

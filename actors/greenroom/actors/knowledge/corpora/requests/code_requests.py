@@ -22,9 +22,9 @@ Folder = Annotated[
 ]
 FilesWanted = Annotated[int, Meta(ge=1, le=50, description="how many files")]
 EXCERPT_BYTES = 180
-"""JSON bytes of a result's excerpt, so that ten results cost less than 1,000 tokens."""
+"""Maximum JSON bytes of a result's excerpt, so that ten results cost less than 1,000 tokens."""
 LONG_EXCERPT_BYTES = 800
-"""JSON bytes of an excerpt that people read, or that goes into a prompt."""
+"""Maximum JSON bytes of an excerpt that people read, or that goes into a prompt."""
 MinRelevance = Annotated[
     Fraction | Grade,
     Meta(extra_json_schema=NUMBER, description="least relevance_score, or grade"),
@@ -51,9 +51,9 @@ class CodeFreshness(msgspec.Struct, frozen=True, kw_only=True):
     """Progress and freshness of a workspace's index.
 
     Attributes:
-        of: Files to index; null while they are not counted.
+        of: The number of files to index; null while they are not counted.
         state: ``indexing``; ``watching``: the index matches the files; ``unwatched``, ``off``: not watched.
-        as_of: When the index last matched the files, where they are not watched; null for never.
+        as_of: When the index last matched the files, null for never; absent while the files are watched.
     """
 
     indexed: int
@@ -67,9 +67,9 @@ class CodeFile(msgspec.Struct, frozen=True, kw_only=True):
     """A found file, with its best passage.
 
     Attributes:
-        relevance_score: Measured: of files with 0.3 three in ten were right.
-        score: How well it matches, 0-1: 95 of 100 right files that have half of the query's words score more
-            than 0.7. ``recency_weight`` changes it, and thus the order.
+        relevance_score: A measured probability: of the files with 0.3, three in ten were right.
+        score: How well the file matches, 0-1: of 100 right files with half of the query's words, 95 score
+            more than 0.7. ``recency_weight`` changes the score, and thus the order.
         excerpt: Lines of the passage that match best, without blank lines and indentation.
     """
 
@@ -86,7 +86,7 @@ NOT_TO_BE_WRITTEN = "in the masked lines a mark stands for a secret: never write
 
 
 class CodeReply(PartialReply, frozen=True, kw_only=True):
-    """Base of replies with lines of code, and which of them have masked secrets."""
+    """Base of replies with lines of code; they list the lines with masked secrets."""
 
     masked: Annotated[list[str], Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
     note: Annotated[str, Meta(extra_json_schema=UNLISTED)] | UnsetType = UNSET
@@ -97,7 +97,7 @@ class CodeFound(CodeReply, frozen=True, kw_only=True):
 
     Attributes:
         total_found: How many files match the query and reach the least score.
-        unknown: Words of the query that no file has, and that resemble none.
+        unknown: Words of the query that no file has, and that resemble no word of a file.
         cache_hit: Whether the caller sent the same request just before.
     """
 
@@ -128,11 +128,11 @@ class FileRead(msgspec.Struct, frozen=True, kw_only=True):
     """A file of a workspace, a part of it, or why it was not read.
 
     Attributes:
-        text: The text of the lines; absent where it is unchanged or not read.
+        text: The text of the lines; absent if it is unchanged or was not read.
         outline: The indexed symbols with their lines, instead of the text.
-        unchanged: Present where this session has read just these lines, and they are the same.
+        unchanged: Present if this session has already read exactly these lines, and they are the same.
         masked: Lines in which a mark replaces a secret.
-        note: How to read the rest; and that masked text must not be written back.
+        note: How to read the rest, and a warning not to write masked text back.
     """
 
     path: str
@@ -177,7 +177,7 @@ class FoundCode(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         parts: The contribution of each signal to each result's strength.
-        about: The file to explain; None where the request has none, or it is not indexed.
+        about: The file to explain; None if the request names none, or if the file is not indexed.
     """
 
     results: list[CodeFile]

@@ -26,8 +26,8 @@ class SymbolFound(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """A definition of a symbol.
 
     Attributes:
-        symbol: Its name after those of its scope.
-        lines: Its first line, including the comment above it, and its last line.
+        symbol: The symbol's name after the names of its scope.
+        lines: The symbol's first line, including the comment above it, and its last line.
     """
 
     symbol: str
@@ -42,8 +42,8 @@ class SymbolUsed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A place where a name is used.
 
     Attributes:
-        scope: ``exact``: by scopes and imports it means one of the definitions; ``textual``: by its name.
-        means: Those definitions, as ``file:symbol``, where there are several.
+        scope: ``exact``: by scopes and imports, it means one of the definitions; ``textual``: by its name.
+        means: The definitions that it means, as ``file:symbol``, if several definitions were found.
     """
 
     file_path: str
@@ -70,7 +70,7 @@ class SymbolsFound(CodeReply, frozen=True, kw_only=True):
 
     Attributes:
         matched: ``fuzzy``: nothing has this name, so similar names were searched.
-        names: The similar names, best first; absent where the name itself was found.
+        names: The similar names, best first; absent if the name itself was found.
         is_cut: Whether there are more files than were searched.
         in_text: If there is no definition: lines of files without symbols that have the name.
     """
@@ -90,7 +90,7 @@ class SymbolsFound(CodeReply, frozen=True, kw_only=True):
 
 
 class SymbolsRead(msgspec.Struct, frozen=True, kw_only=True):
-    """Reply to `ReadSymbols`; the digest is of the indexed bytes of the file."""
+    """Reply to `ReadSymbols`; ``digest`` is the digest of the file's indexed bytes."""
 
     digest: str
     symbols: list[SymbolFound]
@@ -98,7 +98,7 @@ class SymbolsRead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadSymbols(Message[SymbolsRead | None], frozen=True, kw_only=True):
-    """Read the symbols of a file, None for an unindexed one; not a tool."""
+    """Read the symbols of a file; None if it is not indexed; not a tool."""
 
     corpus: CorpusName
     path: str
@@ -118,7 +118,7 @@ class FactsOfFile(msgspec.Struct, frozen=True, array_like=True):
 
 
 class FactsRead(msgspec.Struct, frozen=True, kw_only=True):
-    """Reply to `ReadFacts`; ``following``: the number of the next document, if room ran out."""
+    """Reply to `ReadFacts`; ``following`` is the number of the next document if room ran out."""
 
     files: list[FactsOfFile]
     following: int | None
@@ -129,7 +129,7 @@ class ReadFacts(Message[FactsRead], frozen=True, kw_only=True):
 
     Attributes:
         start: Number of the first document to read.
-        holding: Only files with this text in their facts, such as a name.
+        holding: Read only files that have this text, such as a name, in their facts.
     """
 
     corpus: CorpusName
@@ -177,7 +177,7 @@ MatchLimit = Annotated[int, Meta(ge=1, le=500, description="how many matches")]
 class CodeMatch(msgspec.Struct, frozen=True, kw_only=True):
     """A place that matches a pattern.
 
-    ``name``: the found name, or a query's capture, where ``symbol`` does not end with it.
+    ``name`` is the found name or a query's capture; absent if ``symbol`` ends with it.
     """
 
     file_path: str
@@ -191,8 +191,8 @@ class CodeMatched(CodeReply, frozen=True, kw_only=True):
     """Reply to `CodeSearch`, by file and line.
 
     Attributes:
-        kinds: For a bare name: the kinds of symbols that were searched, all there are.
-        unread: How many could not be searched: gone, or out of time.
+        kinds: For a bare name: the kinds of symbols that were searched, which are all kinds.
+        unread: The number of files that could not be searched: they are gone, or took too long.
         in_text: If nothing matches: lines of unparsed files that have the name.
     """
 

@@ -1,8 +1,8 @@
 """Requests and replies about corpora of documents. Times inside are microseconds of UTC.
 
-A *corpus* belongs to a user, to a project or to all. A word such as ``docs`` names one's own corpus, or else
-the one of all. Full names are ``user:alice:docs``, ``project:atlas:docs``, ``all:docs``. A *document* is one
-file or text of a corpus, a *chunk* a passage of it that a search can find.
+A *corpus* belongs to a user, to a project or to all. A short name such as ``docs`` means the caller's own
+corpus, or else the corpus that belongs to all. Full names are ``user:alice:docs``, ``project:atlas:docs``,
+``all:docs``. A *document* is one file or text of a corpus; a *chunk* is a passage that a search can find.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from greenroom.runtime import Address, Message
 
 MAX_CHUNKS = 100_000
 MOST_LOOKED_AT = 10_000
-"""Most documents that are scanned for one page."""
+"""Maximum number of documents that are scanned for one page."""
 MAX_FACTS = 8 * 1_048_576
-"""Most bytes of one file's packed syntax facts."""
+"""Maximum bytes of one file's packed syntax facts."""
 MAX_DOCUMENT_BYTES = 64 * 1_048_576
-"""Most text of one document, all chunks together."""
+"""Maximum text of one document, all chunks together."""
 
 _OWNER_NAME = "[A-Za-z0-9_.@+~-]{1,100}"
 _NAME = "[A-Za-z0-9_.@+-]{1,64}"
@@ -75,7 +75,7 @@ class DocumentStored(msgspec.Struct, frozen=True, kw_only=True):
     """Reply to `PutDocument`.
 
     Attributes:
-        state: ``unchanged``: the corpus had the same bytes, read as well, and nothing was done.
+        state: ``unchanged``: the corpus has the same bytes, read equally well, so nothing was stored.
         kept: Chunks that existed before and keep their ids.
     """
 
@@ -87,7 +87,7 @@ class DocumentStored(msgspec.Struct, frozen=True, kw_only=True):
 class Prepared(msgspec.Struct, frozen=True):
     """The parts of a stored document that can be made outside the actor.
 
-    ``blocks`` are its chunks, compressed, each with the number of its first.
+    ``blocks`` are the document's compressed chunks; each block has the number of its first chunk.
     """
 
     run: Run
@@ -96,12 +96,12 @@ class Prepared(msgspec.Struct, frozen=True):
 
 
 class PutDocument(Message[DocumentStored], frozen=True, kw_only=True):
-    """Put a document in, replacing the one with its path, atomically.
+    """Store a document atomically; replace the document that has the same path.
 
     Attributes:
-        prepared: Its prepared parts; they are made here if missing or unusable.
-        reader: Name and versions of its reader, see `storage.readers`; a newer one replaces the same bytes.
-        only_same: Whether to put it in only if the corpus has the same bytes.
+        prepared: The document's prepared parts; if they are missing or unusable, the actor makes them.
+        reader: The document's reader, see `storage.readers`; a newer reader replaces the same bytes.
+        only_same: Whether to store the document only if the corpus has the same bytes.
     """
 
     corpus: CorpusName
@@ -113,9 +113,9 @@ class PutDocument(Message[DocumentStored], frozen=True, kw_only=True):
 
 
 class NoteReader(Message[None], frozen=True, kw_only=True):
-    """Record that a newer reader failed at a document, which stays; not a tool.
+    """Record that a newer reader failed at a document; the document stays; not a tool.
 
-    That reader will not read it again. For other bytes than the digest's nothing is recorded.
+    That reader will not read it again. If the document has another digest, nothing is recorded.
     """
 
     corpus: CorpusName
@@ -127,7 +127,7 @@ class NoteReader(Message[None], frozen=True, kw_only=True):
 class DocumentsRemoved(msgspec.Struct, frozen=True, kw_only=True):
     """Reply to `RemoveDocuments`.
 
-    ``left``: paths not processed, since the store is nearly full: send them again.
+    ``left`` has paths that were not processed, since the store is nearly full: send them again.
     """
 
     removed: list[str]
@@ -169,8 +169,8 @@ class DocumentPage(msgspec.Struct, frozen=True, kw_only=True):
 class ListDocuments(Message[DocumentPage], frozen=True, kw_only=True):
     """List the documents of a corpus in pages; concurrent changes may be missed.
 
-    ``holding``: only those with this text in path or title, in any case; one page scans `MOST_LOOKED_AT`
-    documents at most, however few match.
+    ``holding`` selects documents with this text in path or title, in any case. One page scans at most
+    `MOST_LOOKED_AT` documents, even if few match.
     """
 
     corpus: CorpusName
@@ -197,11 +197,11 @@ class CorpusRow(msgspec.Struct, frozen=True, array_like=True):
     """A corpus in the index of corpora, and in its owner's catalogue.
 
     Attributes:
-        number: Part of its actor's address; unlike a name it is never reused.
-        made_by: Its creator, see `policy.corpus_maker`; empty for an erased person.
+        number: A part of the address of the corpus's actor; unlike a name, it is never reused.
+        made_by: The corpus's creator, see `policy.corpus_maker`; empty for an erased person.
         root: The folder of a workspace.
-        id_prefix: Prefix of its chunk ids, see `chunk_id`; 0 for none yet.
-        old_ids: Numbers below it are ids of an older program; 0 for none.
+        id_prefix: Prefix of the corpus's chunk ids, see `chunk_id`; 0 if it has none yet.
+        old_ids: Smaller numbers are chunk ids of an older program; 0 if there are none.
     """
 
     owner: str
@@ -215,12 +215,12 @@ class CorpusRow(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def full_name(self) -> str:
-        """Its name in full."""
+        """The full name of the corpus."""
         return f"{self.owner}:{self.name}"
 
     @property
     def key(self) -> str:
-        """The key of its actor's address."""
+        """The key in the address of the corpus's actor."""
         return f"{self.owner}:{self.number}"
 
 
@@ -241,7 +241,7 @@ def split_id(id: int) -> tuple[int, int]:
 
 
 class TakeIdPrefix(Message[int], frozen=True, kw_only=True):
-    """Draw a chunk-id prefix for a new corpus, which no other has or had."""
+    """For a new corpus, draw a chunk-id prefix that no corpus has or had."""
 
 
 class KnowIdPrefixes(Message[None], frozen=True, kw_only=True):
@@ -251,7 +251,7 @@ class KnowIdPrefixes(Message[None], frozen=True, kw_only=True):
 
 
 class SetIdPrefix(Message[None], frozen=True, kw_only=True):
-    """Change a corpus's prefix, or set its first one."""
+    """Change a corpus's prefix, or set its first prefix."""
 
     row: CorpusRow
 
@@ -261,13 +261,13 @@ class NextChunk(Message[int], frozen=True, kw_only=True):
 
 
 class MakeCorpus(Message[CorpusRow], frozen=True, kw_only=True):
-    """Create a corpus of the owner unless the name exists; with a folder, a workspace."""
+    """Create a corpus of the owner unless the name exists; with ``root``, create a workspace."""
 
     name: NewCorpusName
     root: str | None = None
 
     def precheck(self) -> tuple[Address, TakeIdPrefix]:
-        """Draw its prefix."""
+        """Draw the corpus's prefix."""
         return ID_PREFIXES, TakeIdPrefix()
 
 
@@ -292,7 +292,7 @@ class CallCorpus(Message[None], frozen=True, kw_only=True):
 
 
 class DiscardCorpus(Message[None], frozen=True, kw_only=True):
-    """Drop a corpus: it replies no more, and deletes its records in steps."""
+    """Drop a corpus: it no longer replies, and deletes its records in steps."""
 
 
 class VerifyCorpus(Message["CorpusVerified"], frozen=True, kw_only=True):
@@ -302,7 +302,7 @@ class VerifyCorpus(Message["CorpusVerified"], frozen=True, kw_only=True):
 
 
 class CorpusVerified(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of verifying one corpus: differences, a sentence each."""
+    """Result of verifying one corpus; ``problems`` has a sentence for each difference."""
 
     chunks: int
     problems: list[str]
@@ -313,11 +313,11 @@ class CorpusView(msgspec.Struct, frozen=True, kw_only=True):
     """Content and freshness of a corpus.
 
     Attributes:
-        root: The folder of code that it indexes, if any.
-        text_bytes: Of the chunks' texts; ``stored_bytes`` is their size in the store.
-        indexed_at: When something was last put in or removed; null in an empty corpus.
-        waiting_for_vectors: Chunks without vectors, which only words find as yet.
-        failed_files: Files that could not be ingested, 100 at most; absent for none.
+        root: The folder of code that the corpus indexes, if any.
+        text_bytes: The size of the chunks' texts; ``stored_bytes`` is their size in the store.
+        indexed_at: When a document was last stored or removed; null in an empty corpus.
+        waiting_for_vectors: Chunks without vectors; so far, searches find them only by words.
+        failed_files: Files that could not be ingested, 100 at most; absent if there are none.
     """
 
     corpus: str
@@ -347,7 +347,7 @@ class CorporaListed(ListReply, frozen=True, kw_only=True):
     corpora: list[CorpusView]
 
 
-# -- asking ------------------------------------------------------------------------------
+# -- searching and reading ---------------------------------------------------------------
 
 Strategy = Literal["auto", "vector", "bm25", "hybrid"]
 UsedStrategy = Literal["vector", "bm25", "hybrid"]
@@ -369,13 +369,13 @@ Around = Annotated[int, Meta(ge=0, le=3, description="also so many passages befo
 
 
 class ChunkFound(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A found passage; metadata has only the first eight members, if known.
+    """A found passage; detail level ``metadata`` has only the first eight members, if known.
 
     Attributes:
         entity_id: The entity that it mentions most, if known.
-        hybrid_score: Measured: of passages with a score of 0.3 three in ten were of the right file.
-        score: How well it matches, 0-1: 95 of 100 right passages with half of the query's words score more
-            than 0.7.
+        hybrid_score: A measured probability: of passages with 0.3, three in ten were from the right file.
+        score: How well the passage matches, 0-1: of 100 right passages with half of the query's words, 95
+            score more than 0.7.
         context_header: The document's title and the headings above it.
         citation: Its place: the file, and its first line or page.
     """
@@ -400,8 +400,8 @@ class FreshnessView(msgspec.Struct, frozen=True, kw_only=True):
     """Freshness of a corpus.
 
     Attributes:
-        waiting_for_vectors: Chunks without vectors, which only words find as yet.
-        files_checked: Files of the reply that were compared with the disk; present where the caller may
+        waiting_for_vectors: Chunks without vectors; so far, searches find them only by words.
+        files_checked: Files of the reply that were compared with the disk; present if the caller may
             ingest them.
     """
 
@@ -426,7 +426,7 @@ class QueryAnalysis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     Attributes:
         corrected: Replacements for words that no chunk has.
-        unknown: Words that no chunk has, and that resemble none.
+        unknown: Words that no chunk has, and that resemble no word of a chunk.
     """
 
     form: Literal["question", "keywords", "identifier", "quoted"]
@@ -439,12 +439,12 @@ class ChunksFound(PartialReply, frozen=True, kw_only=True):
     """Reply to `SemanticSearch`, best first.
 
     Attributes:
-        corpus: Full name of the searched corpus; ``*`` for all visible ones, 20 at most.
-        total_found: How many chunks have a word of the query, or a score of a half, and ``min_score`` at
-            least; not fewer than are returned.
-        query_analysis: How the query was understood, where the strategy differs from the requested one, as
-            with ``auto``, or a word is unknown.
-        weak: Present where no score is 0.7, so that no result is likely right.
+        corpus: Full name of the searched corpus; ``*`` for all visible corpora, 20 at most.
+        total_found: How many chunks have a word of the query or a score of 0.5, and reach ``min_score``;
+            never fewer than are returned.
+        query_analysis: How the query was understood; present if the strategy is not the requested one, as
+            with ``auto``, or if a word is unknown.
+        weak: Present if no score reaches 0.7: then no result is likely to be right.
     """
 
     lists: ClassVar[tuple[str, ...]] = ("results",)
@@ -489,8 +489,8 @@ class FullContent(ListReply, frozen=True, kw_only=True):
 
     Attributes:
         unknown_ids: Ids of chunks that never existed, are gone, or are not visible.
-        corpus: Their corpus; absent where there are several, which each chunk names, or none.
-        freshness: Of these corpora; absent where there are none.
+        corpus: The chunks' corpus; absent if there is none, or if there are several, which the chunks name.
+        freshness: The freshness of these corpora; absent if there are none.
     """
 
     lists: ClassVar[tuple[str, ...]] = ("chunks",)
@@ -506,8 +506,8 @@ class FindChunks(Message["FoundChunks"], frozen=True, kw_only=True):
     """Find the best chunks of a corpus. Not a tool: `SemanticSearch` sends it.
 
     Attributes:
-        vectors: The embedded query; None: words alone decide.
-        absence: Why vectors are missing, where they were wanted.
+        vectors: The embedded query; if it is None, only words decide.
+        absence: Why vectors are missing, if they were wanted.
         may_be_nothing: Whether to report if no result can be right.
         about: A chunk's id or a document's path to explain as well; empty for none.
     """
@@ -532,7 +532,7 @@ class FoundChunks(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         is_nothing: Whether none of the results can be right.
-        about: The requested chunk, or a document's best one; None where none is requested or found.
+        about: The requested chunk, or the requested document's best chunk; None if none is found.
     """
 
     results: list[ChunkFound]

@@ -24,9 +24,9 @@ from greenroom.runtime import Message
 AnEntityType = Annotated[EntityType, Meta(description="what it is")]
 
 MAX_ENTITIES = 20_000
-"""Most entities of a corpus."""
+"""Maximum number of entities of a corpus."""
 MAX_DECLARED = 5_000
-"""Most entities that one call declares."""
+"""Maximum number of entities that one call declares."""
 
 VendorFilter = Annotated[
     str,
@@ -39,7 +39,7 @@ EntityLimit = Annotated[int, Meta(ge=1, le=50, description="entities at most")]
 
 
 class EntitiesDeclared(msgspec.Struct, frozen=True, kw_only=True):
-    """Reply to `DeclareEntities`, with names; ``waiting`` documents are to be matched."""
+    """Reply to `DeclareEntities`, with names; ``waiting`` documents must still be matched."""
 
     added: list[str]
     changed: list[str]
@@ -52,9 +52,9 @@ class DeclareEntities(Message[EntitiesDeclared], frozen=True, kw_only=True):
     """Declare entities and remove some, atomically.
 
     Attributes:
-        libraries: Libraries of manifests; of a declared one only the version is updated.
-        manifests: State of the corpus's manifests when they were read, if the libraries are from these.
-        are_all: Whether these are all: other entities that only manifests declared are removed.
+        libraries: Libraries of manifests; for a declared library, only the version is updated.
+        manifests: If the libraries are from the corpus's manifests: the manifests' state when they were read.
+        are_all: Whether these are all libraries: then all others that only manifests declared are removed.
     """
 
     corpus: CorpusName
@@ -78,7 +78,7 @@ class FindEntities(Message["FoundEntities"], frozen=True, kw_only=True):
 
 
 class NameEntities(Message[list[MappedEntity]], frozen=True, kw_only=True):
-    """List the names of entities, those declared first. Not a tool: a map needs it."""
+    """List the names of the entities declared first. Not a tool: a map needs it."""
 
     corpus: CorpusName
     limit: int
@@ -92,7 +92,7 @@ class CountNames(Message["NamesCounted"], frozen=True, kw_only=True):
 
 
 class NamesCounted(msgspec.Struct, frozen=True, kw_only=True):
-    """Reply to `CountNames`; ``after``: where to go on, None at the end.
+    """Reply to `CountNames`; ``after`` is where to continue; None at the end.
 
     The names of declared entities come with the last documents.
     """
@@ -104,7 +104,7 @@ class NamesCounted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadManifests(Message["ManifestsRead"], frozen=True, kw_only=True):
-    """Read the manifests among the documents, or only if they changed since their declaration."""
+    """Read the manifests of a corpus; with ``only_changed``, only if changed since the last declaration."""
 
     corpus: CorpusName
     only_changed: bool = False
@@ -122,10 +122,10 @@ class ManifestsRead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EntityView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An entity; of metadata only the first five members, else those that it has.
+    """An entity; detail level ``metadata`` has the first five members, ``full`` has all known.
 
     Attributes:
-        entity_id: None for an undeclared name, like its type.
+        entity_id: None for an undeclared name; then the type is None, too.
         declared: False for an undeclared name that documents repeat.
         source_chunks: The chunks that mention it most.
         version: The used version, if a manifest names one.
@@ -145,11 +145,11 @@ class EntityView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RelationshipView(msgspec.Struct, frozen=True, kw_only=True):
-    """A relation between two entities: declared, or found as mentions together.
+    """A relation between two entities: declared, or found because chunks mention both.
 
     Attributes:
-        declared: True for a declared relation, false for one found in texts.
-        chunk_count: Of a found relation: chunks that mention both.
+        declared: True for a declared relation, false for a relation found in texts.
+        chunk_count: For a found relation: the number of chunks that mention both entities.
     """
 
     source_id: str
@@ -163,7 +163,7 @@ class RelationshipView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FoundEntities(msgspec.Struct, frozen=True, kw_only=True):
-    """Reply to `FindEntities`; members as in `EntitiesFound`, and the names of the best."""
+    """Reply to `FindEntities`; members as in `EntitiesFound`, and the names of the best entity."""
 
     entities: list[EntityView]
     relationships: list[RelationshipView]
@@ -199,7 +199,7 @@ class MemoryMention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionMention(msgspec.Struct, frozen=True, kw_only=True):
-    """A session with messages that mention an entity: some of them, the likeliest first."""
+    """A session, and some of its messages that mention an entity, the likeliest first."""
 
     session_id: str
     purpose: str
@@ -207,7 +207,7 @@ class SessionMention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EntityFound(EntitiesFound, frozen=True, kw_only=True):
-    """Reply to `FindEntity`: as `EntitiesFound`, with memories and sessions that mention the first."""
+    """Reply to `FindEntity`: as `EntitiesFound`, with memories and sessions that mention the first entity."""
 
     memories: list[MemoryMention]
     sessions: list[SessionMention]
@@ -218,7 +218,7 @@ class EntitiesDefined(Reply, frozen=True, kw_only=True):
 
     Attributes:
         unreadable: Files that could not be read, each with the reason.
-        waiting_for_matching: Documents still to be matched with names; this goes on by itself.
+        waiting_for_matching: Documents that must still be matched with names; this continues by itself.
     """
 
     corpus: str

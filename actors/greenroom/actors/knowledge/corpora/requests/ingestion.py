@@ -13,7 +13,7 @@ from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusNa
 from greenroom.runtime import Message
 
 MOST_FAILED = 100
-"""Failed files that are stored for a corpus: the newest."""
+"""At most this many failed files are stored for a corpus: the newest ones."""
 
 
 class LeftOutFile(msgspec.Struct, frozen=True):
@@ -51,11 +51,11 @@ class NoteIngest(Message[None], frozen=True, kw_only=True):
     """Report the progress of an ingest run, and its failed files; not a tool.
 
     Attributes:
-        run: Id of the run; empty where progress is not to be kept.
-        of: Files in all; 0 where they were not counted.
+        run: Id of the run; empty if its progress must not be kept.
+        of: The number of all files; 0 if they were not counted.
         below: Completely processed files and folders: older failures in them are dropped. An empty text
-            is a workspace's folder.
-        was_all: Whether the run was complete, not of changes alone.
+            means a workspace's folder.
+        was_all: Whether the run was complete and read more than changes.
     """
 
     corpus: CorpusName
@@ -69,7 +69,7 @@ class NoteIngest(Message[None], frozen=True, kw_only=True):
 
 
 class ListFailed(Message[list[FailedFile]], frozen=True, kw_only=True):
-    """List the failed files of a corpus, the newest first; not a tool."""
+    """List the failed files of a corpus, newest failures first; not a tool."""
 
     corpus: CorpusName
 

@@ -37,8 +37,8 @@ class DocumentShown(msgspec.Struct, frozen=True, kw_only=True):
     """A document in a listing.
 
     Attributes:
-        modified_at: When the file was changed, as of reading it; null for a text that was sent.
-        on_disk: How its file compares now; absent where that was not checked.
+        modified_at: When the file that was read had last changed; null for a text that was sent.
+        on_disk: How the file on disk compares now; absent if it was not checked.
     """
 
     path: str

@@ -49,8 +49,8 @@ class WorkspaceResource(Resource, frozen=True, kw_only=True):
 class DocumentResource(Resource, frozen=True, kw_only=True):
     """An ingested document: its chunks joined, with the headings between them.
 
-    ``modified_at``: when its file was changed; None for a text that was sent. ``is_cut``: its text is
-    longer than this.
+    ``modified_at`` is when the file was changed; None for a text that was sent. ``is_cut`` means that the
+    document's text is longer.
     """
 
     corpus: str
@@ -99,7 +99,7 @@ class ProjectDecision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProjectResource(Resource, frozen=True, kw_only=True):
-    """What is known of a project, as far as the reader may see it.
+    """The data about a project that the reader may see.
 
     Attributes:
         common_patterns: Commands that the reader's own user often runs there.

@@ -1,7 +1,7 @@
 """Requests about workspaces: corpora that index a folder of code.
 
 One process at a time holds the indexing *lease* of a workspace: it indexes changes in the folder. It renews
-the lease again and again; when a lease has ended, another process may acquire it.
+the lease regularly; when a lease has ended, another process may acquire it.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusNa
 from greenroom.runtime import Message
 
 Kept = Literal["indexing", "watching", "unwatched"]
-"""State of the indexing: all files are read; changes are indexed as they come; neither."""
+"""``indexing`` reads all files, ``watching`` indexes changes as they come, ``unwatched`` does neither."""
 
 
 class WorkspaceState(msgspec.Struct, frozen=True, kw_only=True):
     """State and progress of a workspace's index.
 
     Attributes:
-        of: Files to index, as far as that is known.
+        of: The number of files to index, if it is known.
         as_of: When the index last matched the folder; now, if it is watched.
-        unread: Numbers of files not parsed, by `storage.readers.unread_by`.
+        unread: The numbers of files that are not parsed, by `storage.readers.unread_by`.
         is_asker: Whether the sender holds the lease.
     """
 
@@ -40,7 +40,7 @@ class WorkspaceState(msgspec.Struct, frozen=True, kw_only=True):
 class KeepWorkspace(Message[WorkspaceState], frozen=True, kw_only=True):
     """Acquire, renew or release the indexing lease of a workspace.
 
-    ``unwatched`` releases it. Numbers of files are given when all were read.
+    The state ``unwatched`` releases it. Numbers of files are given once all files were read.
     """
 
     corpus: CorpusName
@@ -52,7 +52,7 @@ class KeepWorkspace(Message[WorkspaceState], frozen=True, kw_only=True):
 
 
 class FindKeeper(Message[str], frozen=True, kw_only=True):
-    """Return the id of the holder of a workspace's lease; empty for none."""
+    """Return the id of a workspace's lease holder; empty if the lease is free."""
 
     corpus: CorpusName
 

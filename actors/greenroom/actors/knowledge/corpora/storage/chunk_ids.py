@@ -3,7 +3,7 @@
     id = prefix << 28 | number
 
 Prefixes are random and never reused, so that neither an id nor a gap reveals other corpora. Numbers count
-up in each corpus and are never reused. In stores before format 3, the id was the number alone.
+up in each corpus and are never reused. In stores before format 3, the id was only the number.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _DRAWS: Final = 1_000
 
 
 class IdPrefixActor(Actor):
-    """All prefixes that corpora of a store have, or had."""
+    """All prefixes that the corpora of a store have or had."""
 
     kind = corpus_requests.ID_PREFIXES.kind
 
     @handles(corpus_requests.TakeIdPrefix)
     def take(self, _: corpus_requests.TakeIdPrefix, context: Context) -> int:
-        """Draw a prefix that no corpus has or had."""
+        """Draw a prefix that no corpus has or had before."""
         for _draw in range(_DRAWS):
             prefix = context.random.randrange(1, 1 << corpus_requests.PREFIX_BITS)
             if context.get(_key(prefix), bytes) is None:
@@ -48,7 +48,7 @@ class IdPrefixActor(Actor):
 
     @handles(corpus_requests.KnowIdPrefixes)
     def know(self, request: corpus_requests.KnowIdPrefixes, context: Context) -> None:
-        """Record prefixes in use, which a repair may have lost."""
+        """Record prefixes in use, since a repair may have lost them."""
         context.use_reserve()
         for prefix in request.prefixes:
             if context.get(_key(prefix), bytes) is None:
@@ -56,9 +56,9 @@ class IdPrefixActor(Actor):
 
 
 async def give_prefixes(runtime: RuntimeClient, *, renew: bool) -> None:
-    """Give each corpus of an older store its prefix; resumable at the next start.
+    """Give each corpus of an older store a prefix; the next start resumes this.
 
-    A store with one corpus keeps its older ids, since they cannot mean a passage of another one. ``renew``
+    A store with one corpus keeps its older ids, since they cannot mean passages of another corpus. ``renew``
     changes every prefix, because a store restored from a backup would reuse numbers.
     """
     try:

@@ -4,8 +4,8 @@
     e entity    an entity
     m document  the entities that the document's chunks mention
 
-Mentions refer to *match numbers*. When an entity's names change it gets a new one, so older mentions refer
-to no entity at once. They are deleted when their document is matched again.
+Mentions refer to *match numbers*. When an entity's names change, the entity gets a new match number, so older
+mentions at once refer to no entity. They are deleted when their document is matched again.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class EntitiesHeader(msgspec.Struct, frozen=True, array_like=True):
     """The header of a corpus's entities.
 
     Attributes:
-        matched_to: The first document not matched with the present names; None if all are
+        matched_to: The first document that is not matched with the current names; None if all documents are
             matched.
-        manifests: How often a manifest was put in, changed or removed.
-        manifests_read: That number when their libraries were last declared.
+        manifests: How often a manifest was added, changed or removed.
+        manifests_read: The value of ``manifests`` when the libraries were last declared.
         matcher: The matcher of the last complete matching, as in `storage.readers`.
     """
 
@@ -48,8 +48,8 @@ class EntityRecord(msgspec.Struct, frozen=True, array_like=True):
     """An entity.
 
     Attributes:
-        match: Its match number, to which mentions refer.
-        is_found: Whether only manifests in the corpus declared it: it is removed with them.
+        match: The entity's match number; mentions refer to it.
+        is_found: Whether only manifests in the corpus declared the entity; it is removed with them.
     """
 
     number: int
@@ -66,17 +66,17 @@ class EntityRecord(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def id(self) -> str:
-        """Its public id, which stays when it is renamed."""
+        """The entity's public id; it stays the same when the entity is renamed."""
         return f"e{self.number}"
 
     @property
     def names(self) -> list[str]:
-        """All its names."""
+        """All names of the entity."""
         return list(dict.fromkeys([self.name, *self.aliases, *self.ambiguous]))
 
 
 class Mention(NamedTuple):
-    """How often a chunk mentions an entity, given by its match number."""
+    """How often a chunk mentions an entity; ``match`` is the entity's match number."""
 
     chunk: int
     match: int

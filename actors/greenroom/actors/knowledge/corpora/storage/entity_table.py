@@ -30,7 +30,7 @@ class EntityTable:
     """The entities of an active corpus, loaded on first use.
 
     Attributes:
-        mentions: Packed mentions of each document, by its number; None until they are read.
+        mentions: The packed mentions of each document, by the document's number; None until they are read.
         counts: Counts of the mentions; None after a change.
     """
 
@@ -48,7 +48,7 @@ class EntityTable:
         self._by_match: dict[int, EntityRecord] | None = None
 
     def load(self, context: Context) -> Slices[EntityTable]:
-        """Load the entities, once."""
+        """Load the entities, unless they are loaded already."""
         if not self._is_loaded:
             header = context.get(entity_records.HEADER, EntitiesHeader) or EntitiesHeader()
             found: dict[int, EntityRecord] = {}
@@ -66,16 +66,16 @@ class EntityTable:
         self._matcher = self._names = self._numbers = self._relations = self._by_match = self.counts = None
 
     def put_header(self, context: Context, header: EntitiesHeader) -> None:
-        """Stage the header, and keep it."""
+        """Stage the header, and keep it in memory."""
         context.put(entity_records.HEADER, header)
         self.header = header
 
     def mark_manifests(self, context: Context) -> None:
-        """Stage that a manifest changed, so that its libraries are declared; `load` first."""
+        """Stage that a manifest changed, so that its libraries are declared; call `load` first."""
         self.put_header(context, replace(self.header, manifests=self.header.manifests + 1))
 
     def put_mentions(self, context: Context, document: int, record: bytes) -> None:
-        """Stage the mentions of a document, and keep them."""
+        """Stage the mentions of a document, and keep them in memory."""
         key = entity_records.mentions_key(document)
         if (context.get(key, bytes) or b"") == record:
             return
@@ -90,7 +90,7 @@ class EntityTable:
         self.counts = None
 
     def set_mentions(self, found: dict[int, bytes]) -> None:
-        """Keep the mentions of all documents."""
+        """Keep the mentions of all documents in memory."""
         self.mentions = found
         self._kept_bytes = sum(map(len, found.values()))
 
@@ -103,7 +103,7 @@ class EntityTable:
         }
 
     def unload_mentions(self) -> None:
-        """Drop the mentions from memory; they are read again on demand."""
+        """Drop the mentions from memory; when they are needed, they are read again."""
         self.mentions = self.counts = None
         self._kept_bytes = 0
 
@@ -147,7 +147,7 @@ class EntityTable:
 
     @property
     def relations(self) -> dict[int, list[DeclaredRelation]]:
-        """Declared relations between existing entities, by the numbers of both."""
+        """Declared relations between existing entities; each is listed under both entities' numbers."""
         if self._relations is None:
             found: dict[int, list[DeclaredRelation]] = defaultdict(list)
             for source in self.by_number.values():
@@ -160,7 +160,7 @@ class EntityTable:
         return self._relations
 
     def matcher(self) -> EntityMatcher:
-        """Return the matcher of the entities' names, by match numbers; see `can_match`."""
+        """Return a matcher of names that finds match numbers; needs packages, see `can_match`."""
         if self._matcher is None:
             self._matcher = EntityMatcher(
                 MatchedNames(entity.match, entity.names, entity.ambiguous, self._related(entity))

@@ -1,4 +1,4 @@
-"""Syntax facts of a workspace's files, stored beside each document."""
+"""Syntax facts of a workspace's files; each document's facts are stored beside it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from greenroom.actors.knowledge.corpora.storage.repository import CorpusReposito
 from greenroom.runtime import Context, Slices
 
 MAX_READ: Final = 2 << 20
-"""Bytes of packed facts in one reply."""
+"""Maximum bytes of packed facts in one reply."""
 _LEVEL: Final = 6
 _MAX_UNPACKED: Final = 64 << 20
 
@@ -55,7 +55,7 @@ def pack_facts(source: Source) -> bytes:
 
 
 def make_document(source: Source, kind: str, data: bytes, modified_at: int) -> Document:
-    """Make a document of a source file, with its chunks by syntax."""
+    """Make a document from a source file; the syntax determines the chunks."""
     title = source.path.rpartition("/")[2]
     chunks = [
         Chunk(
@@ -73,7 +73,7 @@ def make_document(source: Source, kind: str, data: bytes, modified_at: int) -> D
 
 
 def read_symbols(repository: CorpusRepository, request: ReadSymbols, context: Context) -> SymbolsRead | None:
-    """Return the indexed symbols of a file, None for an unindexed one."""
+    """Return the indexed symbols of a file; None if the file is not indexed."""
     repository.check(context.principal, request.corpus)
     document = repository.document(context, request.path)
     if document is None:
@@ -88,7 +88,7 @@ def read_symbols(repository: CorpusRepository, request: ReadSymbols, context: Co
 
 
 def read_facts(repository: CorpusRepository, request: ReadFacts, context: Context) -> Slices[FactsRead]:
-    """Return the syntax facts of some files, as many as there is room for."""
+    """Return the syntax facts of as many requested files as fit into one reply."""
     repository.check(context.principal, request.corpus)
     files: list[FactsOfFile] = []
     room = MAX_READ
@@ -106,7 +106,7 @@ def read_facts(repository: CorpusRepository, request: ReadFacts, context: Contex
 def _iterate(
     repository: CorpusRepository, request: ReadFacts, context: Context
 ) -> Iterator[tuple[int, str, bytes | None]]:
-    """Yield number, path and facts of the requested files; None as facts for others."""
+    """Yield the number, path and facts of each file; facts are None if not requested."""
     if request.paths:
         found = (repository.document(context, path) for path in request.paths)
         for document in sorted(filter(None, found), key=lambda each: each.number):
@@ -125,7 +125,7 @@ def _iterate(
 
 
 def unpack_sources(files: Iterable[FactsOfFile]) -> dict[str, Source]:
-    """Return files by path with symbols, references and imports; none with invalid facts."""
+    """Return symbols, references and imports of files, by path; leave out invalid facts."""
     return {
         file.path: Source(
             file.path, facts.language, facts.symbols, facts.references, facts.imports, [], facts.summary
@@ -142,7 +142,7 @@ def unpack_symbols(packed: bytes) -> list[Symbol]:
 
 
 def make_symbol(path: str, symbol: Symbol) -> SymbolFound:
-    """Make the reply's form of a symbol."""
+    """Convert a symbol to the form that replies have."""
     return SymbolFound(
         symbol=symbol.path,
         kind=symbol.kind,
@@ -154,7 +154,7 @@ def make_symbol(path: str, symbol: Symbol) -> SymbolFound:
 
 
 def _mask(repository: CorpusRepository, document: DocumentRecord, packed: bytes | None) -> bytes | None:
-    """Return a document's facts, masked if an older version stored secrets in them."""
+    """Return a document's facts; mask them if an older version may have stored secrets."""
     if packed is None or not repository.is_unmasked(document):
         return packed
     facts = _decode_or_none(packed)
@@ -179,7 +179,7 @@ def _unpack(packed: bytes) -> bytes:
 
 
 def _decode_or_none(packed: bytes) -> Facts | None:
-    """Decode packed facts, None if invalid: any caller that fills a corpus may send them."""
+    """Decode packed facts; None if invalid, since callers that fill a corpus send them."""
     try:
         return _decode(_unpack(packed))
     except msgspec.MsgspecError:

@@ -1,4 +1,4 @@
-"""Counts of mentions, of single entities and of pairs. Import late: it loads numpy."""
+"""Count mentions of single entities and of pairs. Import this module late: it loads numpy."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _ROW = np.dtype([("chunk", "<i8"), ("match", "<u4"), ("count", "<u4")])
 
 
 class MentionCounts:
-    """The mentions of a corpus as columns, with a row per chunk and entity.
+    """The mentions of a corpus as columns, with one row for each chunk and entity.
 
     Args:
         mentions: The records of documents, see `entity_records.pack_mentions`.
         entities: The entities by their match numbers; other mentions are ignored.
-        matches: More than any match number.
+        matches: A number that is larger than any match number.
     """
 
     def __init__(self, mentions: Iterable[bytes], entities: Mapping[int, EntityRecord], matches: int) -> None:
@@ -53,9 +53,9 @@ class MentionCounts:
         return found
 
     def together(self, entity: int, most: int, examples: int) -> tuple[int, list[tuple[int, int, list[int]]]]:
-        """Return how many others are mentioned with an entity, and the most frequent ones.
+        """Return the number of entities that chunks mention with an entity, and the most frequent.
 
-        Of each of these: its number, the count of chunks with both, and some of these chunks.
+        For each of the most frequent: its number, the count of chunks with both, and some of these chunks.
         """
         groups = self._groups[self._rows(entity)]
         first = self._starts[groups]

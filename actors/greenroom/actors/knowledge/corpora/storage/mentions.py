@@ -1,4 +1,4 @@
-"""Match entities' names in new documents, and in all when names change."""
+"""Match entities' names in new documents, and in all documents when names change."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from greenroom.runtime import Context, Message, Slices
 
 TIMER: Final = "match"
 _STEP_CHARACTERS: Final = 1_000_000
-"""Characters of text that one step matches: about 50 ms."""
+"""One step matches about this many characters of text, which takes about 50 ms."""
 _STEP_DOCUMENTS: Final = 500
 
 
 class MatchDocuments(Message[None], frozen=True):
-    """A corpus's message to itself: more documents are to be matched."""
+    """A corpus's message to itself: it must match more documents."""
 
 
 def put(
     repository: CorpusRepository, context: Context, document: DocumentRecord, passages: Sequence[Passage]
 ) -> Slices[None]:
-    """Stage the mentions of a document that is put in."""
+    """Stage the mentions of a document that is being stored."""
     table = yield from repository.entities.load(context)
     if not table.by_number:
         return
@@ -45,7 +45,7 @@ def remove(repository: CorpusRepository, context: Context, document: int) -> Non
 
 
 def start(repository: CorpusRepository, context: Context) -> None:
-    """Start matching all documents, from the first."""
+    """Start to match all documents, beginning with the first."""
     table = repository.entities
     waiting = 0 if repository.header.documents else None
     found = matcher() if can_match() else table.header.matcher
@@ -57,7 +57,7 @@ def start(repository: CorpusRepository, context: Context) -> None:
 def resume(repository: CorpusRepository, context: Context) -> None:
     """Stage the next step if it is due but not scheduled.
 
-    So it is after a time without a matcher. With a newer one, start matching all documents again.
+    This happens after a time without a matcher. If the matcher is newer, start to match all documents again.
     """
     table = repository.entities
     if table.by_number and can_match() and is_newer(matcher(), table.header.matcher):
@@ -67,7 +67,7 @@ def resume(repository: CorpusRepository, context: Context) -> None:
 
 
 def count_waiting(repository: CorpusRepository) -> int:
-    """Return about how many documents are still to be matched."""
+    """Return roughly how many documents must still be matched."""
     first = repository.entities.header.matched_to
     if first is None:
         return 0
@@ -112,7 +112,7 @@ def _put_mentions(
 def match_document(
     repository: CorpusRepository, document: DocumentRecord, passages: Sequence[Passage]
 ) -> Slices[bytes]:
-    """Return a document's packed mentions; a chunk includes its nearest heading."""
+    """Return a document's packed mentions; each chunk is matched with its nearest heading."""
     above = {heading for passage in passages for heading in passage.headings}
     found = yield from repository.entities.matcher().match(
         ("\n".join([*passage.headings[-1:], passage.text]) for passage in passages),

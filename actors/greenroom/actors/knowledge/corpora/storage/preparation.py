@@ -1,4 +1,4 @@
-"""Prepare a document for storing, in any process: its terms, and its compressed text."""
+"""Prepare a document's terms and compressed text for storing; any process can do this."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from greenroom.runtime import Slices, finish
 
 
 def get_rules(*, is_code: bool) -> TextRules:
-    """Return the indexing rules of a workspace, or of another corpus."""
+    """Return the indexing rules of a workspace (``is_code``) or of another corpus."""
     return code_rules() if is_code else current_rules()
 
 
 def prepare(document: Document, *, is_code: bool = False) -> Slices[Prepared]:
-    """Prepare a document of a workspace, or of another corpus."""
+    """Prepare a document of a workspace (``is_code``) or of another corpus."""
     prints: list[bytes] = []
     for chunk in document.chunks:
         prints.append(records.fingerprint(chunk))
@@ -44,7 +44,7 @@ def prepare_at_once(document: Document, *, is_code: bool = False) -> Prepared:
 
 
 def is_usable(prepared: Prepared, document: Document, *, is_code: bool) -> Slices[bool]:
-    """Return whether prepared parts, except the run, fit this document and these rules."""
+    """Return whether prepared parts fit this document and rules; the run is not checked."""
     if prepared.run.rules != get_rules(is_code=is_code).name:
         return False
     if len(prepared.prints) != records.PRINT_BYTES * len(document.chunks):
@@ -61,7 +61,7 @@ def is_usable(prepared: Prepared, document: Document, *, is_code: bool) -> Slice
 def make_indexed(
     document: Document | DocumentRecord, id: int, passage: Passage, *, is_code: bool
 ) -> IndexedChunk:
-    """Return a chunk as the index of a workspace, or of another corpus, gets it."""
+    """Return a chunk as it is indexed in a workspace (``is_code``) or another corpus."""
     headings = passage.headings
     number = document.number if isinstance(document, DocumentRecord) else 0
     if is_code:

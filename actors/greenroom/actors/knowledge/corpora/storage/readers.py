@@ -1,10 +1,10 @@
-"""Readers of files and their versions: which stored files can be read better now.
+"""Readers of files and their versions show which stored files can be read better now.
 
-A reader is a name, our version of it, and the versions of the packages that it needs. If one of these is
-missing it is the name and 0. A last ``!`` marks a file that was too much for it. A reader is newer than
-another if none of its versions is older and one is newer. So two programs never undo each other's work, and
-what a newer one read stays when an older one opens the folder. Files in languages without a reader are
-counted by language.
+A reader is a text: a name, our version of the reader, and the versions of the packages that it needs. If a
+package is missing, it is the name and 0. A ``!`` at the end marks a file that was too much for the reader. A
+reader is newer than another if none of its versions is older and at least one is newer. So two programs never
+undo each other's work, and documents that a newer program read stay when an older program opens the folder.
+Files in languages without a reader are counted by language.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from greenroom.actors.core.base.optional_packages import Part
 from greenroom.actors.knowledge.entities import NAMES
 
 SYNTAX: Final = 1
-"""Version of the syntax facts. Raise it when they grow; each language also has its own version."""
+"""Version of the syntax facts. Raise it when facts are added; each language also has its own version."""
 MATCHING: Final = 1
 """Version of the matching of entities' names in texts."""
 _EXTRACTORS: Final[Mapping[Kind, int]] = {"docx": 3}
-"""Versions of the readers of other files, where that is not 1."""
+"""Versions of the readers of other files, if the version is not 1."""
 _SYNTAX: Final = "syntax:"
 _TEXT: Final = "text:"
 _MARKUP: Final = "markup 2"
@@ -54,7 +54,7 @@ def get_reader(path: str, kind: Kind, *, is_source: bool) -> str:
 
 
 def is_newer(reader: str, than: str) -> bool:
-    """Return whether a reader reads more, or better, than another; an empty one is unknown."""
+    """Return whether a reader reads more, or better, than another; empty means unknown."""
     name, *versions = reader.split() or [""]
     other, *others = than.split() or [name, "1"]
     if not name or name != other:
@@ -64,18 +64,18 @@ def is_newer(reader: str, than: str) -> bool:
 
 
 def mark_too_much(reader: str) -> str:
-    """Return the reader to record for a file that failed in a parser."""
+    """Return the reader to record for a file that a parser failed to read."""
     return f"{reader} {_TOO_MUCH}" if reader.startswith(_SYNTAX) and not reader.endswith(_NONE) else reader
 
 
 def reader_to_count(path: str, reader: str) -> str:
-    """Return the reader to count a file by: a language, if nothing parses that."""
+    """Return the reader under which a file is counted: a language, if nothing parses it."""
     title = unread_title(path)
     return f"{_TEXT}{title}" if title else reader
 
 
 def unread_by(reader: str) -> str:
-    """Return the reader of an unparsed file, without its versions; else empty."""
+    """Return the reader of an unparsed file without versions; empty for a parsed file."""
     if reader.startswith(_TEXT):
         return reader
     name, *versions = reader.split() or [""]
@@ -84,7 +84,7 @@ def unread_by(reader: str) -> str:
 
 
 def explain_unread(reader: str) -> str:
-    """Return why the symbols of a file are unknown, and what helps; else empty."""
+    """Return why a file's symbols are unknown, and what helps; empty if known."""
     found = unread_by(reader)
     return _explain([found]) if found else ""
 
@@ -93,7 +93,7 @@ _UNREAD: Final = "the symbols of "
 
 
 def describe_unread(counts: Mapping[str, int]) -> str:
-    """Describe files without known symbols, counted by `unread_by`: why, and what helps."""
+    """Describe why files have no known symbols, and what helps; `unread_by` gives the keys."""
     lacking: list[str] = []
     waiting: list[str] = []
     others: list[str] = []
@@ -112,7 +112,7 @@ def describe_unread(counts: Mapping[str, int]) -> str:
 
 
 def is_of_unread(reason: str) -> bool:
-    """Return whether files without symbols are the first reason of a partial reply."""
+    """Return whether a partial reply's first reason is about files without symbols."""
     return reason.startswith(_UNREAD)
 
 
@@ -139,18 +139,18 @@ def _languages(readers: Iterable[str]) -> list[Language]:
 
 
 def was_missing(reason: str) -> bool:
-    """Return whether a file failed for a package that is installed now."""
+    """Return whether a file failed because a package was missing that is installed now."""
     return reason.startswith(PDF.does) and not PDF.missing
 
 
 @cache
 def matcher() -> str:
-    """Return the matcher of entities' names, as a reader."""
+    """Return the matcher of entities' names, in the form of a reader."""
     return f"names {MATCHING} {NAMES.versions}" if NAMES.versions else f"names{_NONE}"
 
 
 def find_missing() -> Part | None:
-    """Return the missing parts of the default install as one, None for none."""
+    """Return the missing parts of the default installation as one; None if complete."""
     languages = [each for each in LANGUAGES if not each.extra and part_of(each).missing]
     parts = [_syntax_of(languages)] if languages else []
     parts += [each for each in (EXPRESSIONS, NAMES, PDF) if each.missing]

@@ -1,12 +1,12 @@
 """The records of a corpus and their keys. Numbers are big-endian.
 
     k                   the header of the corpus
-    w                   of a workspace: its indexing lease, and progress
+    w                   for a workspace: its indexing lease, and progress
     d digest            a document, by a digest of its path
     n document          the key of a document's record, by its number
     f document          syntax facts of source code, compressed
     o digest            a file that could not be ingested, by a digest of its path
-    r                   when a run last completed
+    r                   the time at which a run last completed
     t document, block   some chunks of a document, compressed
     i …                 the index
 
@@ -35,12 +35,12 @@ FAILURES = b"o"
 LAST_RUN = b"r"
 FORMAT = 1
 BLOCK_BYTES = 65_536
-"""Text and headings in one block, about, which is decompressed to read one chunk (0.3 ms)."""
+"""About this much text and headings form one block; reading a chunk decompresses its block (0.3 ms)."""
 PRINT_BYTES = 8
 MOST_MASKED = 1_000
-"""Masked lines that are stored for a document."""
+"""At most this many masked lines are stored for a document."""
 _PATH_BYTES = 16
-_LEVEL = 9  # smaller than the best of zlib, in less time
+_LEVEL = 9  # the result is smaller than zlib's best, in less time
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -48,9 +48,9 @@ class CorpusHeader(msgspec.Struct, frozen=True, array_like=True):
     """The header of a corpus.
 
     Attributes:
-        format: `FORMAT` when it was made.
-        name: Its full name; empty until it is set.
-        is_dropped: Whether it is being removed: no request finds it any more.
+        format: The value of `FORMAT` when the corpus was created.
+        name: The corpus's full name; empty until it is set.
+        is_dropped: Whether the corpus is being removed, so that no request finds it.
         root: The folder of a workspace.
     """
 
@@ -84,9 +84,9 @@ class DocumentRecord(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         blocks: The first chunk of each block of text, counted from 0.
-        is_file: Whether it was read from the file at its path.
-        reader: Its reader, see `storage.readers`; empty if unknown.
-        masking: Version of `documents.masking` that masked its secrets; 0 for none.
+        is_file: Whether the document was read from the file at its path.
+        reader: The document's reader, see `storage.readers`; empty if unknown.
+        masking: The version of `documents.masking` that masked the document's secrets; 0 if none did.
     """
 
     number: int
@@ -141,7 +141,7 @@ _decode = msgspec.msgpack.Decoder(list[Passage]).decode
 
 
 def names_in(key: bytes) -> tuple[tuple[int, int], ...]:
-    """Return where digests of paths are in a key."""
+    """Return the positions of path digests in a key."""
     return ((1, len(key)),) if key.startswith((DOCUMENTS, FAILURES)) and len(key) > 1 else ()
 
 
@@ -186,7 +186,7 @@ def fingerprints(prints: bytes) -> Iterator[bytes]:
 
 
 def split_blocks(chunks: Sequence[Chunk]) -> Iterator[tuple[int, bytes]]:
-    """Yield each block's content: its first chunk's number, and the encoded chunks."""
+    """Yield for each block the number of its first chunk, and the encoded chunks."""
     start = size = 0
     for place, chunk in enumerate(chunks):
         size += len(chunk.text) + sum(map(len, chunk.headings))
@@ -197,12 +197,12 @@ def split_blocks(chunks: Sequence[Chunk]) -> Iterator[tuple[int, bytes]]:
 
 
 def pack_blocks(chunks: Sequence[Chunk]) -> Iterator[tuple[int, bytes]]:
-    """Yield the compressed blocks of a document's chunks, with the number of each one's first."""
+    """Yield the compressed blocks of a document, each with the number of its first chunk."""
     return ((start, compress_bytes(part, _LEVEL)) for start, part in split_blocks(chunks))
 
 
 def is_packed(block: bytes, part: bytes) -> bool:
-    """Return whether a block is this part compressed; memory is bounded for any block."""
+    """Return whether ``block`` is ``part`` compressed; memory is bounded for any block."""
     try:
         return decompress_bytes(block, len(part)) == part
     except ValueError:
@@ -222,7 +222,7 @@ MASKED_INDEX: Final = "masked"
 
 
 class MaskedFile(msgspec.Struct, frozen=True, array_like=True):
-    """A file with its workspace's folder and its masked lines."""
+    """The masked lines of a file, with its path and its workspace's folder."""
 
     root: str
     path: str
@@ -232,7 +232,7 @@ class MaskedFile(msgspec.Struct, frozen=True, array_like=True):
 def put_masked(
     context: Context, root: str | None, document: DocumentRecord, old: DocumentRecord | None
 ) -> None:
-    """Stage the row of a document that is put in, replacing an older one."""
+    """Stage the row of a document that is being stored; replace the older document's row."""
     if document.masked and root is not None:
         context.put_row(MASKED_INDEX, _masked_key(document), MaskedFile(root, document.path, document.masked))
     elif old is not None:
@@ -240,7 +240,7 @@ def put_masked(
 
 
 def delete_masked(context: Context, document: DocumentRecord) -> None:
-    """Stage the removal of a document's row, if it has one."""
+    """Stage the removal of a document's row, if it has a row."""
     if document.masked:
         context.delete_row(MASKED_INDEX, _masked_key(document))
 

@@ -56,19 +56,19 @@ _FULL_BYTES: Final = 2_500
 
 
 class Located(NamedTuple):
-    """A chunk: its document, and its number there."""
+    """A chunk, as its document and its number in the document."""
 
     document: DocumentRecord
     number: int
 
     @property
     def place(self) -> ChunkPlace:
-        """Its place in the file."""
+        """The chunk's place in the file."""
         return self.document.places[self.number]
 
 
 class Run(NamedTuple):
-    """Progress of an ingest run, and when it was reported."""
+    """Progress of an ingest run, and the time of the report."""
 
     looked_at: int
     of: int
@@ -79,11 +79,11 @@ class CorpusRepository(Actor):
     """The state of an active corpus.
 
     Attributes:
-        index: Index of its chunks: ``author`` is the path of a chunk's document, ``key`` the title and the
-            headings, and the only tag the nearest heading.
+        index: The index of the corpus's chunks. ``author`` is the path of a chunk's document, ``key`` is the
+            title and the headings, and the only tag is the nearest heading.
         answers: Cached results since the last change, by principal and request.
         runs: Progress of ingest runs by id; see `ingest_runs`.
-        readers: How many documents each reader read; None until needed.
+        readers: The number of documents that each reader has read; None until needed.
     """
 
     def activate(self, context: Context) -> None:
@@ -104,11 +104,11 @@ class CorpusRepository(Actor):
 
     @property
     def is_code(self) -> bool:
-        """Whether it is a workspace, with source code in its chunks."""
+        """Whether the corpus is a workspace, so that its chunks have source code."""
         return self.header.root is not None
 
     def check(self, principal: Principal, name: str) -> None:
-        """Refuse a sender who may not see the corpus, or a dropped one."""
+        """Refuse a sender who may not see the corpus; refuse everyone if it is dropped."""
         if not policy.may_see_corpus(principal, self.owner, self.header.root):
             raise auth_errors.denial(corpus_not_found(name))
         if self.header.is_dropped:
@@ -122,12 +122,12 @@ class CorpusRepository(Actor):
         self.code_answers.clear()
 
     def count_reader(self, path: str, reader: str, sign: int) -> None:
-        """Count a document by its reader; the sign tells whether it came or went."""
+        """Count a document for its reader; ``sign`` is 1 when added, -1 when removed."""
         if self.readers is not None:
             self.readers[reader_to_count(path, reader)] += sign
 
     def unread(self, context: Context) -> Slices[dict[str, int]]:
-        """Return how many documents were not parsed, by `unread_by`."""
+        """Return how many documents were not parsed, for each value of `unread_by`."""
         if self.readers is None:
             counted: Counter[str] = Counter()
             documents = context.scan(DocumentSummary, prefix=records.DOCUMENTS, on_damage=pass_over)
@@ -170,7 +170,7 @@ class CorpusRepository(Actor):
             raise damaged_entry(error, "the document", document=path) from error
 
     def find_document(self, context: Context, path: str) -> DocumentRecord | None:
-        """Return the document with a path, or else the only one in another Unicode form."""
+        """Return a path's document, or the only document whose path differs in Unicode form."""
         exact = self.document(context, path)
         if exact is not None or path.isascii():
             return exact
@@ -197,16 +197,16 @@ class CorpusRepository(Actor):
         return [Passage(mask_text(each.text), list(map(mask_text, each.headings))) for each in found]
 
     def all_passages(self, context: Context, document: DocumentRecord) -> Iterator[Passage]:
-        """Yield all chunks of a document, as `passages`."""
+        """Yield all chunks of a document in the form of `passages`."""
         for block in range(len(document.blocks)):
             yield from self.passages(context, document, block)
 
     def is_unmasked(self, document: DocumentRecord) -> bool:
-        """Return whether a workspace's file was stored unmasked, by an older version."""
+        """Return whether an older version stored a workspace's file unmasked."""
         return self.is_code and document.masking < MASKING
 
     def stored_passages(self, context: Context, document: DocumentRecord, block: int) -> list[Passage]:
-        """Return the chunks of one block of a document as stored and indexed."""
+        """Return the chunks of one block of a document as they are stored and indexed."""
         try:
             stored = context.get(records.text_key(document.number, block), bytes)
         except RecordDamagedError as error:
@@ -224,7 +224,7 @@ class CorpusRepository(Actor):
     def iterate_chunks(
         self, context: Context, without: Collection[int] = ()
     ) -> Iterator[IndexedChunk | None]:
-        """Yield the chunks that the index must have, and None where it may pause."""
+        """Yield the chunks that the index must have; yield None where the caller may pause."""
         for _, document in context.scan(DocumentRecord, prefix=records.DOCUMENTS):
             if document.number in without:
                 continue
@@ -242,7 +242,7 @@ class CorpusRepository(Actor):
 
 
 def count_waiting(context: Context) -> int:
-    """Return about how many chunks have no vectors yet."""
+    """Return roughly how many chunks have no vectors yet."""
     return 0 if context.sidecar is None else int(context.sidecar.waiting(context.address))
 
 

@@ -32,14 +32,14 @@ async def ask_corpus(
     Args:
         runtime: The runtime of the corpus.
         principal: The caller.
-        message: Such as `PutDocument`.
-        make: Whether to create a missing corpus. A short name then means the principal's own corpus, and
-            without a user the one of all.
+        message: A message such as `PutDocument`.
+        make: Whether to create a missing corpus. A short name then means the principal's own corpus or,
+            without a user, the corpus that belongs to all.
 
     Raises:
         Refusal: ``CORPUS_NOT_FOUND``, or a refusal of the corpus.
     """
-    name: str = message.corpus  # type: ignore[attr-defined]  # as the docstring asks
+    name: str = message.corpus  # type: ignore[attr-defined]  # as the docstring requires
     row = await (ensure_corpus if make else find_corpus)(runtime, principal, name)
     named = msgspec.structs.replace(message, corpus=row.full_name)
     return await runtime.ask(corpus_address(row), named, principal=principal)
@@ -57,7 +57,7 @@ async def find_corpus(runtime: RuntimeClient, principal: Principal, name: str) -
 async def ensure_corpus(
     runtime: RuntimeClient, principal: Principal, name: str, root: str | None = None
 ) -> CorpusRow:
-    """Return the corpus with a name, or create it; with a folder, a workspace."""
+    """Return the corpus with a name, or create it; with ``root``, create a workspace."""
     check_owner(principal, name)
     row = await runtime.query(FindCorpus(name=name), principal=principal)
     if row is not None and root in {None, row.root}:
@@ -84,7 +84,7 @@ class RenameCorpus(Procedure[CorpusRenamed], frozen=True, kw_only=True):
     to: corpus_requests.NewCorpusName
 
     async def run(self, client: Client) -> CorpusRenamed:
-        """Send the request to its owner's catalogue."""
+        """Send the request to the catalogue of the corpus's owner."""
         runtime, principal = client.runtime, client.principal
         row = await find_corpus(runtime, principal, self.corpus)
         request = corpus_requests.RenameOwned(name=row.name, to=self.to)
@@ -105,7 +105,7 @@ class DropCorpus(Procedure[CorpusDropped], frozen=True, kw_only=True):
     corpus: corpus_requests.CorpusName
 
     async def run(self, client: Client) -> CorpusDropped:
-        """Send the request to its owner's catalogue."""
+        """Send the request to the catalogue of the corpus's owner."""
         runtime, principal = client.runtime, client.principal
         row = await find_corpus(runtime, principal, self.corpus)
         dropped = await runtime.ask(

@@ -102,7 +102,7 @@ class FindVendorInfo(
 
 
 class FoundWithNames(NamedTuple):
-    """A reply, and the names of its best entity; some also mean something else."""
+    """A reply, and the names of its best entity; ``ambiguous`` names also mean something else."""
 
     reply: entity_requests.EntitiesFound
     names: list[str]
@@ -176,8 +176,8 @@ class DefineEntities(
 ):
     """Declare entities: in the call, in files, or by manifests in the corpus.
 
-    Each replaces the one with its name, or with its ``entity_id`` to rename it. Of a declared library a
-    manifest changes only the version. An unreadable file is listed in the reply, and the rest is declared.
+    A declaration replaces the entity with its name; with an ``entity_id``, it renames that entity. A manifest
+    changes only the version of a declared library. The reply lists unreadable files; the rest is declared.
     """
 
     runs = "here"

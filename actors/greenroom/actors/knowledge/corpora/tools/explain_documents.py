@@ -1,4 +1,4 @@
-"""Explain searches of documents: results by each strategy, their signals, and missing results."""
+"""Explain document searches: the results of each strategy, their signals, and missing results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from greenroom.actors.search.ranking.weights import DOCUMENT_SIGNALS, DOCUMENT_W
 from greenroom.runtime import GreenroomError, Procedure, ProcedureContext
 
 PLACES: Final = 50
-"""Passages of each strategy with a known place."""
+"""For each strategy, at most this many passages have a known place."""
 STRATEGIES: Final[tuple[corpus_requests.Strategy, ...]] = ("auto", "hybrid", "vector", "bm25")
 _BEGINNING: Final = 300
 _UNKNOWN: Final = "there is no such passage or document, or you may not see it"
@@ -44,7 +44,7 @@ _UNKNOWN: Final = "there is no such passage or document, or you may not see it"
 class ExplainDocuments(Procedure[ResultsExplained], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Explain what each strategy finds and why, and why it misses a passage or document.
 
-    It searches as the tool `semantic_search` does, and leaves its audit records.
+    It searches as the tool `semantic_search` does, and writes the same audit records.
     """
 
     query: corpus_requests.QueryText
@@ -64,7 +64,7 @@ class ExplainDocuments(Procedure[ResultsExplained], frozen=True, metaclass=Check
     ) = None
 
     async def run(self, context: ProcedureContext) -> ResultsExplained:
-        """Search by one strategy after the other."""
+        """Search by each strategy, one after the other."""
         modes: list[ResultsOfMode] = []
         about: list[WhyThatResult] = []
         analyses: list[corpus_requests.QueryAnalysis] = []
@@ -126,7 +126,7 @@ class ExplainDocuments(Procedure[ResultsExplained], frozen=True, metaclass=Check
                 continue
             try:
                 answer = await query_corpus(context, row, request)
-            except GreenroomError:  # dropped meanwhile, or it failed
+            except GreenroomError:  # it was dropped meanwhile, or failed
                 continue
             if answer.about is not None:
                 return f"it is in another corpus: {row.full_name}"

@@ -35,7 +35,7 @@ class BrowseCorpora(
     """List the corpora of documents that the caller may see, and their ingest runs."""
 
     async def run(self, context: ProcedureContext) -> listing_requests.CorporaShown:
-        """Query one after the other."""
+        """Query one corpus after the other."""
         found: list[listing_requests.CorpusShown] = []
         for row in await context.query(VisibleCorpora()):
             if row.root is not None:
@@ -43,7 +43,7 @@ class BrowseCorpora(
             try:
                 view = await context.ask(corpus_address(row), corpus_requests.DescribeCorpus(row=row))
                 filling = await context.ask(corpus_address(row), DescribeFilling(corpus=row.full_name))
-            except Refusal:  # dropped meanwhile
+            except Refusal:  # it was dropped meanwhile
                 continue
             found.append(listing_requests.CorpusShown(corpus=view, filling=filling))
         return listing_requests.CorporaShown(corpora=found)
@@ -147,7 +147,7 @@ class ListWorkspaces(
     """List the workspaces that the caller may see, and the progress of their indexes."""
 
     async def run(self, context: ProcedureContext) -> listing_requests.WorkspacesShown:
-        """Query one after the other."""
+        """Query one corpus after the other."""
         found: list[listing_requests.WorkspaceShown] = []
         for row in await context.query(VisibleCorpora()):
             if row.root is None:
@@ -155,7 +155,7 @@ class ListWorkspaces(
             try:
                 view = await context.ask(corpus_address(row), corpus_requests.DescribeCorpus(row=row))
                 state = await context.ask(corpus_address(row), DescribeWorkspace(corpus=row.full_name))
-            except Refusal:  # dropped meanwhile
+            except Refusal:  # it was dropped meanwhile
                 continue
             found.append(listing_requests.WorkspaceShown(workspace=view, freshness=state))
         return listing_requests.WorkspacesShown(workspaces=found)

@@ -1,4 +1,4 @@
-"""Search and read corpora: find one or all, query them in time, merge the results."""
+"""Search and read corpora: find one or all, query within a time limit, merge results."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ R = TypeVar("R")
 SEARCH_SECONDS: Final = 2.0
 """A search is cut after this time, and its reply says so."""
 EMBED_SECONDS: Final = 1.0
-"""How much of this a query waits for its vectors."""
+"""Of this time, a query waits at most this long for its vectors."""
 MOST_CORPORA: Final = 20
-"""Corpora that one search queries at most."""
+"""One search queries at most this many corpora."""
 _LATE: Final = (
     "the search was cut after 2 s, before {} answered: an index is being read, or others are before you; "
     "ask again"
 )
 _STRATEGIES: Final[tuple[corpus_requests.UsedStrategy, ...]] = ("hybrid", "vector", "bm25")
-"""The strategy to report for several: the first of these that one used."""
+"""If corpora used several strategies, the reply reports the first of these that was used."""
 _NAMED: Final = 5
-"""Corpora without a reply that are named."""
+"""At most this many corpora without a reply are named."""
 Form = Literal["question", "keywords", "identifier", "quoted"]
 
 _QUOTED: Final = re.compile(r"""\s*(["'`“«]).+(["'`”»])\s*""", re.DOTALL)
@@ -59,16 +59,16 @@ _FEW_WORDS: Final = 2
 
 
 class WithFiles(msgspec.Struct, Generic[R], frozen=True):
-    """A reply and its files, to be compared with the client's disk."""
+    """A reply and its files; the files can be compared with the client's disk."""
 
-    reply: R = msgspec.field(name="said")  # the name between processes of one folder
+    reply: R = msgspec.field(name="said")  # the field's name between processes that share a folder
     files: list[IndexedFile] = []
 
 
 class SearchCorpora(Procedure[WithFiles[corpus_requests.ChunksFound]], frozen=True, kw_only=True):
-    """Search one corpus, or all that the caller may see; `SemanticSearch` runs it.
+    """Search one corpus, or all visible corpora; `SemanticSearch` runs this.
 
-    ``asked`` is the request to each corpus, without its corpus and vectors.
+    ``asked`` is the request to each corpus, without the corpus's name and without vectors.
     """
 
     audit_action: ClassVar[str] = "semantic_search"
@@ -86,7 +86,7 @@ class SearchCorpora(Procedure[WithFiles[corpus_requests.ChunksFound]], frozen=Tr
     async def answers(
         self, context: ProcedureContext
     ) -> tuple[Replies, WithFiles[corpus_requests.ChunksFound]]:
-        """Return the corpora's replies after two seconds, and the merged one; record the read."""
+        """Return the corpora's replies within two seconds, and the merged reply; record the read."""
         began = trio.current_time()
         is_one = self.corpus != corpus_requests.EVERY_CORPUS
         rows = [await find_row(context, self.corpus)] if is_one else await _list_documents_corpora(context)
@@ -152,7 +152,7 @@ class Replies:
     ) -> None:
         try:
             self.found[row] = await query_corpus(context, row, request)
-        except Refusal:  # dropped meanwhile: as if it had never existed
+        except Refusal:  # it was dropped meanwhile: as if it had never existed
             self._rows.remove(row)
         except GreenroomError:
             self.failed.append(row)
@@ -300,7 +300,7 @@ class ReadPassages(Procedure[WithFiles[corpus_requests.FullContent]], frozen=Tru
             )
             try:
                 found = await context.ask(corpus_address(row), request)
-            except Refusal:  # dropped meanwhile
+            except Refusal:  # it was dropped meanwhile
                 continue
             named = UNSET if len(wanted) == 1 else row.full_name
             chunks |= {each.chunk_id: msgspec.structs.replace(each, corpus=named) for each in found.chunks}
@@ -373,18 +373,18 @@ class ListCorpora(
     """List the corpora that the caller may see, with what is in each."""
 
     async def run(self, context: ProcedureContext) -> corpus_requests.CorporaListed:
-        """Query one after the other."""
+        """Query one corpus after the other."""
         found: list[corpus_requests.CorpusView] = []
         for row in await context.query(VisibleCorpora()):
             try:
                 found.append(await context.ask(corpus_address(row), corpus_requests.DescribeCorpus(row=row)))
-            except Refusal:  # dropped meanwhile
+            except Refusal:  # it was dropped meanwhile
                 continue
         return corpus_requests.CorporaListed(corpora=found)
 
 
 async def find_row(context: ProcedureContext, name: str) -> CorpusRow:
-    """Return the corpus with a name, or refuse with the names that may be meant."""
+    """Return the corpus with a name, or refuse and suggest names that may be meant."""
     is_open = may_see_owner(context.principal, name)
     row = await context.query(FindCorpus(name=name)) if is_open else None
     if row is not None:

@@ -1,6 +1,6 @@
 """Exclude files by name: secrets, hidden files, generated files.
 
-A report names each secret; of the others it counts those with the same reason.
+A report names each secret; it counts the other files by reason.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _MADE_FOLDERS: Final = frozenset(
 )
 _MADE_SUFFIXES: Final = (".min.js", ".min.mjs", ".min.css", ".map", "_pb2.py", "_pb2_grpc.py", ".pb.go")
 MARKS_OF_REPOSITORY: Final = frozenset({"HEAD", "config", "objects", "refs"})
-"""Content of a git repository's own folder, bare ones included, which holds remote addresses."""
+"""Entries of a git directory (also of a bare repository), which holds remote addresses."""
 MARKS_OF_MADE: Final = MARKS_OF_REPOSITORY | {"CACHEDIR.TAG", "pyvenv.cfg"}
-"""Entries that mark a whole folder as generated: any one, but of a repository all."""
+"""Entries that mark a whole folder as generated: any one, but for a repository all of its entries."""
 MARKS_OF_VENDORED: Final = frozenset({"modules.txt", "autoload.php"})
-"""Files that mark a folder ``vendor`` as fetched by a program."""
+"""Files that show that a program fetched a folder ``vendor``."""
 _PRIVATE_KEY: Final = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY|AGE-SECRET-KEY-1")
 _MADE_CODE: Final = re.compile(
     rb"@generated\b|\bauto-?(?:matically )?generated (?:by|from|file|code)\b"
@@ -58,14 +58,14 @@ _MADE_CODE: Final = re.compile(
     re.IGNORECASE,
 )
 _MARKED: Final = 1_024
-"""Bytes at the beginning in which generated code is marked as such."""
+"""Generated code has its mark within this many bytes from the beginning."""
 _MINIFIED: Final = (".js", ".mjs", ".cjs", ".css")
 _LONG_LINE: Final = 4_096
-"""Length of a line, in bytes, that marks these files as minified."""
+"""A longer line, in bytes, shows that a file with one of these endings is minified."""
 
 
 def file_reason(path: str, root: str = "") -> str | None:
-    """Return why a file is left out by its path, with folders below ``root``."""
+    """Return why a path is left out; folder names count only below ``root``."""
     if is_secret_file(path, root):
         return SECRET
     name = path.rpartition("/")[2]
@@ -78,7 +78,7 @@ def file_reason(path: str, root: str = "") -> str | None:
 
 
 def folder_reason(name: str) -> str | None:
-    """Return why a folder of this name is left out whole, else None."""
+    """Return why a whole folder of this name is left out; otherwise None."""
     if is_closed_folder(name):
         return SECRET
     if name.startswith("."):
@@ -87,7 +87,7 @@ def folder_reason(name: str) -> str | None:
 
 
 def closed_reason(path: str) -> str | None:
-    """Return why a path is never read; None if it may be."""
+    """Return why a path is never read; None if it may be read."""
     if is_closed_place(path) or any(map(is_closed_folder, path.split("/"))):
         return SECRET
     return None

@@ -1,4 +1,4 @@
-"""Read documents safely while they may change: plain files, bounded in size, no links."""
+"""Read documents safely although they may change: only plain files of bounded size, no links."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from greenroom.actors.knowledge.ingest.files.places import Identity, identity_in
 
 MAX_TEXT: Final = 16 << 20
 MAX_CONTAINER: Final = 64 << 20
-"""Most bytes of a file, as text or as a container of some."""
+"""Maximum bytes of a text file (`MAX_TEXT`) and of a container of texts."""
 _HEAD: Final = 8_192
 _LISTED_FLAGS: Final = FILE_FLAGS | os.O_DIRECTORY
 
@@ -32,8 +32,8 @@ def read_bounded(path: str, limit: int) -> bytes:
     """Return the content of a plain file.
 
     Raises:
-        UnreadableFileError: It is not a plain file, or larger than ``limit``.
-        OSError: It cannot be opened.
+        UnreadableFileError: The path is not a plain file, or the file is larger than ``limit``.
+        OSError: The file cannot be opened.
     """
     with open_regular_file(path) as file:
         return read_rest(file, b"", limit)
@@ -42,11 +42,11 @@ def read_bounded(path: str, limit: int) -> bytes:
 def read_document(path: str) -> tuple[Kind, bytes, int]:
     """Return the kind of a file, its content, and its time of change in microseconds.
 
-    A file that changes meanwhile is what was read of it.
+    If the file changes during the read, the result is the bytes that were read.
 
     Raises:
-        UnreadableFileError: It is no document, or too large.
-        OSError: It cannot be opened or read.
+        UnreadableFileError: The file is not a document, or is too large.
+        OSError: The file cannot be opened or read.
     """
     with open_regular_file(path) as file:
         head = file.read(_HEAD)
@@ -64,10 +64,10 @@ def read_document(path: str) -> tuple[Kind, bytes, int]:
 
 
 def differs(file: IndexedFile) -> bool:
-    """Return whether a file differs from what was read; only another time has it read.
+    """Return whether a file has changed; read it only if just its time differs.
 
     Raises:
-        OSError: It is gone, or cannot be opened.
+        OSError: The file is gone, or cannot be opened.
     """
     try:
         with open_regular_file(file.path) as found:
@@ -77,7 +77,7 @@ def differs(file: IndexedFile) -> bool:
             if status.st_mtime_ns // 1_000 == file.modified_at:
                 return False
             return digest_of(read_rest(found, b"", MAX_CONTAINER)) != file.digest
-    except UnreadableFileError:  # a folder by now, or below a link
+    except UnreadableFileError:  # it is now a folder, or below a link
         return True
     except OSError as error:
         if error.errno == errno.ELOOP:  # a link
@@ -96,11 +96,11 @@ class Entry(NamedTuple):
 def list_folder(path: str, most: int) -> dict[str, Entry]:
     """List a folder by its descriptor, so that no link can redirect the listing.
 
-    One entry beyond ``most`` shows that there are more.
+    If there are more than ``most`` entries, it returns one more than ``most``.
 
     Raises:
-        UnreadableFileError: It is no folder any more, or below a link.
-        OSError: It cannot be opened.
+        UnreadableFileError: The path is no longer a folder, or is below a link.
+        OSError: The folder cannot be opened.
     """
     *folders, name = ["", *(part for part in path.split("/") if part)]
     above = open_folder_path(folders[1:])
@@ -126,10 +126,10 @@ def _entry(found: os.DirEntry[str]) -> Entry:
 
 
 def read_rest(file: io.FileIO, head: bytes, limit: int) -> bytes:
-    """Return the whole content of a file from its already read beginning.
+    """Return the whole content of a file; ``head`` is the beginning, which was already read.
 
     Raises:
-        UnreadableFileError: It is larger than ``limit``.
+        UnreadableFileError: The file is larger than ``limit``.
     """
     size = os.fstat(file.fileno()).st_size
     data = bytearray(head)

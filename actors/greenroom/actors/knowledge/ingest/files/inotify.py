@@ -1,4 +1,4 @@
-"""Watch folders on Linux with inotify: immediate, without links, and lost events are noticed."""
+"""Watch folders on Linux with inotify: immediate, follows no links, notices lost events."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NO_MORE: Final = frozenset({errno.ENOSPC, errno.ENOMEM})
 
 
 class Inotify:
-    """Watches of some folders, recursively, except folders that are never read by name.
+    """Watches some folders recursively, except folders that are never read because of their names.
 
     Raises:
         OSError: A folder does not exist, or the system's limit is reached.
@@ -59,7 +59,7 @@ class Inotify:
 
     @property
     def is_pending(self) -> bool:
-        """Whether there are changes not taken yet, for which a request must wait."""
+        """Whether there are changes that `take` has not returned; a request must wait for these."""
         return self._settling
 
     async def take(self) -> set[str] | None:
@@ -69,7 +69,7 @@ class Inotify:
             OSError: The system's limit of watches is reached.
         """
         await trio.lowlevel.wait_readable(self._notify.fileno())
-        self._settling = True  # it stays so after a failure
+        self._settling = True  # it stays true after a failure
         await trio.sleep(SETTLE_SECONDS)
         taken = await trio.to_thread.run_sync(self._read_events, abandon_on_cancel=True)
         self._settling = False
@@ -97,7 +97,7 @@ class Inotify:
         return changed
 
     def _follow(self, event: Event, path: str) -> None:
-        """Watch a new folder, and stop watching one that was moved away."""
+        """Watch a new folder, and stop watching a folder that was moved away."""
         if event.mask & flags.MOVED_FROM:
             for watch, folder in list(self._paths.items()):
                 if folder == path or folder.startswith(f"{path}/"):

@@ -1,4 +1,4 @@
-"""Check what may be read: below the caller's roots, never a whole machine."""
+"""Check which files may be read: only below the caller's roots, never a whole machine."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ _SYSTEM: Final = ("/dev", "/proc", "/sys")
 
 
 class Reach(NamedTuple):
-    """The files that a caller may have ingested or searched.
+    """The files that a caller may ingest or search.
 
     Attributes:
         roots: The allowed folders; None for any, as for the user of a command.
-        closed: Folders that are never read: those of the store and its secrets.
-        takes_client_folders: Whether the folders that the client works in are roots, too: it runs as the same
-            user as this process.
+        closed: Folders that are never read: the folders of the store and its secrets.
+        takes_client_folders: Whether the folders that the client works in are roots, too: the client runs as
+        the same user as this process.
         workspaces: Folders of code that may be searched and read.
-        secrets: Patterns of names, or of paths below a workspace, of files that may be read although
-            they look like secrets.
+        secrets: Patterns of files that may be read although they look like secrets. A pattern matches a name,
+        or a path below a workspace.
     """
 
     roots: Sequence[str] | None = ()
@@ -66,7 +66,7 @@ CLIENT_FOLDERS: ContextVar[tuple[str, ...]] = ContextVar("CLIENT_FOLDERS", defau
 
 
 def check_place(named: str, reach: Reach) -> str:
-    """Resolve links in a named path; refuse one that may not be read."""
+    """Resolve links in a named path; refuse a path that may not be read."""
     if "\0" in named or not named:
         raise auth_errors.invalid("paths", "paths: a path is a text without NUL")
     if reach.roots is not None and not os.path.isabs(named):  # noqa: PTH117
@@ -88,7 +88,7 @@ def check_place(named: str, reach: Reach) -> str:
 
 
 def may_look(path: str, reach: Reach) -> bool:
-    """Return whether a caller may learn of a file's changes: it could look itself."""
+    """Return whether a caller may learn of a file's changes: it could read them itself."""
     if not os.path.isabs(path) or os.path.normpath(path) != path or "\0" in path:  # noqa: PTH117
         return False
     anywhere = reach.roots is None or reach.takes_client_folders
@@ -99,23 +99,23 @@ def may_look(path: str, reach: Reach) -> bool:
 
 
 def find_innermost(path: str, roots: Iterable[str]) -> str:
-    """Return the innermost of some folders that contains a path; else empty."""
+    """Return the innermost root that contains a path; an empty text if there is none."""
     there = (os.path.realpath(root) for root in roots)
     return max((root for root in there if is_below(path, root)), key=len, default="")
 
 
 def _roots(reach: Reach) -> set[str]:
-    """Return the allowed folders; never a whole machine or home."""
+    """Return the allowed folders, but never a whole machine or a home folder."""
     return {os.path.realpath(root) for root in reach.roots or ()} - _homes()
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Return whether a path is a folder, or in it."""
+    """Return whether ``path`` is ``folder`` itself or is in it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def forbidden_reason(path: str, closed: Sequence[str]) -> str | None:
-    """Return why a path without links is never read; None if it may be."""
+    """Return why a path without links is never read; None if it may be read."""
     homes = _homes()
     above_homes = identities_of(str(each) for home in homes for each in (Path(home), *Path(home).parents))
     if any(is_below(home, path) for home in homes) or not above_homes.isdisjoint(identities_of([path])):
@@ -138,7 +138,7 @@ def _is_repository(folder: Path) -> bool:
 
 def _homes() -> set[str]:
     homes = {"/", os.path.expanduser("~")}  # noqa: PTH111
-    with suppress(KeyError):  # a container's user without an entry
+    with suppress(KeyError):  # a container's user may have no entry
         homes.add(pwd.getpwuid(os.getuid()).pw_dir)
     return {os.path.realpath(home) for home in homes}
 
@@ -146,7 +146,7 @@ def _homes() -> set[str]:
 class ClientFiles:
     """The files of one client.
 
-    ``read`` has what it has read, by path and lines, with a digest of the file.
+    ``read`` has a file's digest for each path and range of lines that the client has read.
     """
 
     def __init__(self, reach: Reach | None = None) -> None:

@@ -23,15 +23,15 @@ _COPIED: Final = re.compile(
     r"|dpkg-\w+|rpm\w+|\d{1,14}([-_T.:]\d{1,6}){0,5})[ _-]?\d{0,3})(?=(\.\w{1,12})?$)",
     re.IGNORECASE,
 )
-"""What programs and people append to the name of a copy, or insert before its ending."""
+"""Marks that programs and people append to the name of a copy, or insert before its ending."""
 _COPY_OF: Final = re.compile(r"^(copy of |backup of |\.?#|\.(?=.*\.sw[a-p]$))", re.IGNORECASE)
 _AS_TEXT: Final = re.compile(r"(?<=[^.])(\.\w{1,12})\.(txt|text)$", re.IGNORECASE)
-"""A text ending behind another one, as editors and mail programs append it."""
+"""An ending for text after another ending, as editors and mail programs append it."""
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _BETWEEN: Final = re.compile(r"[ ._-]+")
 _WRITTEN_TEXT: Final = frozenset({"adoc", "asciidoc", "org", "tex"})
 _REMEMBERED: Final = 8_192
-"""Recent names in the cache: most names occur often."""
+"""The cache has this many recent names: most names occur often."""
 
 
 class _Lists(NamedTuple):
@@ -81,7 +81,7 @@ def _load_lists() -> _Lists:
 
 
 def is_closed_folder(name: str) -> bool:
-    """Return whether a folder of this name holds keys, and is never read."""
+    """Return whether a folder of this name holds keys, so that it is never read."""
     return name.lower() in _load_lists().closed_folders
 
 
@@ -91,12 +91,12 @@ def is_closed_place(path: str) -> bool:
 
 
 def is_secret_folder(name: str) -> bool:
-    """Return whether a folder of this name holds secrets, apart from code."""
+    """Return whether the files in a folder of this name are secrets, except code."""
     return name.lower() in _load_lists().folder_names
 
 
 def is_secret_file(path: str, root: str = "") -> bool:
-    """Return whether a file holds secrets; folders' names count below ``root`` only."""
+    """Return whether a file holds secrets; names of folders count only below ``root``."""
     folder, _, name = path.rpartition("/")
     named = folder.removeprefix(root.rstrip("/"))
     folder, named = (f"/{each.strip('/')}/".lower() for each in (folder, named))
@@ -107,14 +107,14 @@ def is_secret_file(path: str, root: str = "") -> bool:
 def _names_of(name: str) -> tuple[str, ...]:
     """Return a name, and the names that it may be a copy of."""
     names = [name.strip()]
-    for each in names:  # grows during the loop, by shorter names
+    for each in names:  # the loop itself appends shorter names
         others = (_COPIED.sub("", each), _COPY_OF.sub("", each), _AS_TEXT.sub(r"\1", each))
         names += [other for other in others if other and other not in names]
     return tuple(names)
 
 
 def _is_secret(folder: str, named: str, name: str) -> bool:
-    """Return whether a file holds secrets; ``named``: where names of folders count."""
+    """Return whether a file holds secrets; ``named`` is the path in which folder names count."""
     listed, lower, sort = _load_lists(), name.lower(), _classify(name)
     if sort in {"key", "example"}:
         return sort == "key"
@@ -158,7 +158,7 @@ def _is_written(name: str, ending: str) -> bool:
 
 
 def _means_secret(name: str) -> bool:
-    """Return whether a name ends with a word for secrets, and is not about these."""
+    """Return whether a name ends with a word for secrets and is not about secrets."""
     stem = _HUMP.sub("-", name.lstrip(".")).lower()
     ending = _ending(stem)
     words = _BETWEEN.sub("-", stem.removesuffix(f".{ending}") if ending else stem).strip("-")

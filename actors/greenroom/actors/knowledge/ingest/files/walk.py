@@ -1,4 +1,4 @@
-"""Walk a folder: yield the files that may be documents, and what is left out.
+"""Walk a folder: yield the files that may be documents, and the left-out entries.
 
 Links are not followed. Only the entries of the folders on the current path are in memory.
 """
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 NAMES: Final = (".gitignore", ".greenroomignore")
-"""Files of rules; in one folder the second takes precedence."""
+"""Files of rules; if a folder has both, the second takes precedence."""
 MAX_BYTES: Final = 262_144
 _MOST_STARS: Final = 3
 _MOST_OF_SEVERAL: Final = 100
-"""Rules become patterns; many stars could take exponential time, while nothing else runs."""
+"""Rules become patterns; many stars could take exponential time, during which nothing else runs."""
 _DEEPEST: Final = 100
 _WORK_TREE: Final = re.compile(rb"/worktrees/[^/]+\s*\Z")
 MAX_ENTRIES: Final = 100_000
-"""Most entries of one folder."""
+"""Maximum number of entries of one folder."""
 MAX_DEPTH: Final = 64
 _SPECIAL: Final = (*NAMES, ".git", *MARKS_OF_MADE, *MARKS_OF_VENDORED)
 LINK: Final = "it is a symbolic link"
@@ -62,8 +62,8 @@ class LeftOut(NamedTuple):
     """A file or folder that is not read.
 
     Attributes:
-        reason: Why, beginning with "it" or with the source of the rule.
-        is_known: Whether older documents there are surely gone; false where it cannot be read.
+        reason: Why it is left out; begins with "it" or with the source of the rule.
+        is_known: Whether older documents there are surely gone; false if the place cannot be read.
     """
 
     path: str
@@ -75,12 +75,12 @@ class LeftOut(NamedTuple):
 def walk(root: str, closed: Collection[str] = (), within: Sequence[str] = ()) -> Iterator[Found | LeftOut]:
     """Yield the files below a root.
 
-    The root's own name excludes nothing; a file as the root is yielded itself.
+    The root's own name excludes nothing. If the root is a file, it yields this file.
 
     Args:
         root: An absolute path without links.
-        closed: Folders that are never read, such as our own.
-        within: Allowed roots, of which parts may be named; names of folders below these reveal secrets.
+        closed: Folders that are never read, such as the store's.
+        within: The allowed roots; ``root`` may be a part of one. Folder names below these may reveal secrets.
     """
     top = find_innermost(root, within)
     if not _is_printable(root):
@@ -96,7 +96,7 @@ def walk(root: str, closed: Collection[str] = (), within: Sequence[str] = ()) ->
 
 
 def walk_below(root: str, path: str, closed: Collection[str] = ()) -> Iterator[Found | LeftOut]:
-    """Yield the files at a path below a root, by the rules there."""
+    """Yield the files at a path below a root; apply the rules on the way."""
     rules, at = find_rules_above(root), root
     names = os.path.relpath(path, root).split("/")
     for depth, name in enumerate(names):
@@ -104,7 +104,7 @@ def walk_below(root: str, path: str, closed: Collection[str] = ()) -> Iterator[F
         if depth and (whole := _whole_reason(at, there)) is not None:
             yield _leave_out(at, whole, is_folder=True)
             return
-        # A repository's rules do not hold in a nested one, such as a sub-module.
+        # A repository's rules do not apply in a nested repository, such as a submodule.
         rules = _add_rules(at, there, () if depth and ".git" in there else rules)
         at = f"{at}/{name}"
         is_folder = depth < len(names) - 1 or os.path.isdir(at)  # noqa: PTH112
@@ -128,7 +128,7 @@ def walk_below(root: str, path: str, closed: Collection[str] = ()) -> Iterator[F
 
 
 def _find_special(folder: str) -> frozenset[str]:
-    """Return the special names in a folder, which may be too large to list."""
+    """Return the special names in a folder; the folder may be too large to list."""
     return frozenset(name for name in _SPECIAL if os.path.lexists(f"{folder}/{name}"))
 
 
@@ -191,7 +191,7 @@ def _add_rules(folder: str, names: Collection[str], rules: tuple[Rules, ...]) ->
 
 
 def printable_path(path: str) -> str:
-    """Return a path with unprintable characters replaced, by which reports name it."""
+    """Return a path as reports show it: unprintable characters are replaced."""
     return _UNPRINTABLE.sub("\ufffd", path)
 
 
@@ -219,7 +219,7 @@ def _reason(
 
 
 class Rules(NamedTuple):
-    """The rules of one folder's files, which hold below it."""
+    """The rules in the files of one folder; they apply below it."""
 
     folder: str
     spec: GitIgnoreSpec
@@ -236,7 +236,7 @@ def is_ignored(path: str, rules: tuple[Rules, ...], *, is_folder: bool) -> bool:
 
 
 def find_rules_above(folder: str) -> tuple[Rules, ...]:
-    """Return the rules from above a folder in its repository, if it is in one."""
+    """Return the rules from above a folder, up to the top of its repository."""
     above: list[str] = []
     at = folder
     for _ in range(_DEEPEST):
@@ -251,7 +251,7 @@ def find_rules_above(folder: str) -> tuple[Rules, ...]:
 
 
 def read_rules(folder: str) -> Rules | None:
-    """Return the rules of the files in a folder, None for no readable ones."""
+    """Return the rules in a folder's files; None if no rules can be read."""
     from pathspec import GitIgnoreSpec  # noqa: PLC0415  only ingestion of folders needs it
 
     lines: list[str] = []
@@ -259,16 +259,16 @@ def read_rules(folder: str) -> Rules | None:
         try:
             text = compose(read_bounded(f"{folder}/{name}", MAX_BYTES).decode(errors="replace"))
             GitIgnoreSpec.from_lines(_drop_slow(text.splitlines()))
-        except (OSError, UnreadableFileError, ValueError):  # ValueError: a rule that git rejects, too
+        except (OSError, UnreadableFileError, ValueError):  # ValueError: git rejects the rule, too
             continue
         lines += text.splitlines()
     return Rules(folder, GitIgnoreSpec.from_lines(_drop_slow(lines))) if lines else None
 
 
 def is_copy(folder: str) -> bool:
-    """Return whether a folder is an additional work tree, see `git worktree add`.
+    """Return whether a folder is an additional work tree (see `git worktree add`).
 
-    A sub-module in one is not: its git folder is `.git/worktrees/tree/modules/module`.
+    A submodule in an additional work tree is not: its git folder is `.git/worktrees/tree/modules/module`.
     """
     try:
         return _WORK_TREE.search(read_bounded(f"{folder}/.git", MAX_BYTES)) is not None

@@ -1,4 +1,4 @@
-"""Watch roots for changes, by the system's notifications."""
+"""Watch roots for changes by the system's notifications."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from greenroom.actors.knowledge.ingest.files.places import is_below
 from greenroom.actors.knowledge.ingest.files.walk import NAMES
 
 RESCAN_SECONDS: Final = 600
-"""Without changes for so long everything is checked again: notifications may get lost."""
+"""After this long without changes, everything is checked again: notifications may get lost."""
 _AWAY_SECONDS: Final = 1.0
-"""Interval of checking whether a moved folder above the roots is back."""
+"""Interval at which to check whether a moved folder above the roots is back."""
 _RULES: Final = tuple(f"/{name}" for name in NAMES)
 
 
 class NotWatchedError(Exception):
-    """The system does not notify of changes here; the text says why."""
+    """The system does not report changes here; the text says why."""
 
 
 class Source(Protocol):
@@ -31,7 +31,7 @@ class Source(Protocol):
 
     @property
     def is_pending(self) -> bool:
-        """Whether there are changes not taken yet."""
+        """Whether there are changes that `take` has not returned."""
 
     async def take(self) -> set[str] | None:
         """Wait for changes, and return their paths; None if some were lost."""
@@ -42,7 +42,7 @@ class Source(Protocol):
 
 @asynccontextmanager
 async def watch(roots: Sequence[str], closed: Collection[str] = ()) -> AsyncIterator[Changes]:
-    """Watch some roots from now on; changes are collected until taken.
+    """Watch some roots from now on; changes are collected until `Changes.next` returns them.
 
     Raises:
         NotWatchedError: The system's limit is reached.
@@ -68,7 +68,7 @@ async def _open_source(roots: Sequence[str], closed: Collection[str]) -> Source:
 
 def _source(roots: Sequence[str], closed: Collection[str]) -> Source:
     if sys.platform == "linux":
-        from greenroom.actors.knowledge.ingest.files.inotify import Inotify  # noqa: PLC0415  of this system
+        from greenroom.actors.knowledge.ingest.files.inotify import Inotify  # noqa: PLC0415  needed only on this system
 
         return Inotify(roots, closed)
     return FsEvents(roots)
@@ -82,7 +82,7 @@ def _not_watched(error: OSError) -> NotWatchedError:
 
 
 class Changes:
-    """The changes below some roots since they were last taken."""
+    """The changes below some roots since the last call of `next`."""
 
     def __init__(self, source: Source, roots: Sequence[str], closed: Collection[str]) -> None:
         self._source = source
@@ -96,7 +96,7 @@ class Changes:
         return self._is_lost or self._source.is_pending
 
     async def next(self) -> frozenset[str]:
-        """Wait for changes, and return their paths; an empty set means: check everything.
+        """Wait for changes and return their paths; an empty set means: check everything.
 
         Raises:
             NotWatchedError: The system's limit is reached.
@@ -118,11 +118,11 @@ class Changes:
                 return wanted
 
     def close(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         self._source.close()
 
     async def _restart(self) -> None:
-        """Watch everything again once it exists: lost events may be of new folders."""
+        """Watch all roots again once they exist, because lost events may report new folders."""
         self._is_lost = True
         lost = self._source
         while self._source is lost:
@@ -146,14 +146,14 @@ _NEVER_MS: Final = 0
 
 
 class FsEvents:
-    """Watches of some folders, recursively; of a file its folder is watched.
+    """Watches some folders recursively; for a file, it watches the file's folder.
 
     Raises:
         OSError: A folder does not exist, or the system's limit is reached.
     """
 
     def __init__(self, roots: Sequence[str]) -> None:
-        from watchfiles._rust_notify import RustNotify  # noqa: PLC0415  of other systems
+        from watchfiles._rust_notify import RustNotify  # noqa: PLC0415  needed only on other systems
 
         folders = {root if os.path.isdir(root) else os.path.dirname(root) for root in roots}  # noqa: PTH112, PTH120
         is_recursive = not folders.isdisjoint(roots)
@@ -162,7 +162,7 @@ class FsEvents:
 
     @property
     def is_pending(self) -> bool:
-        """Whether there are changes not taken yet; this system cannot tell."""
+        """Whether changes are waiting; always false, because this system cannot tell."""
         return False
 
     async def take(self) -> set[str] | None:

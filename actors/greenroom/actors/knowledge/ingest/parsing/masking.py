@@ -1,6 +1,6 @@
-"""Mask secrets in whole files; large files are searched in a limited process.
+"""Mask secrets in whole files; a process with limits searches large files.
 
-A regular-expression search blocks every thread of its process, so long ones run outside of the server's.
+A regular-expression search blocks all threads of its process, so long searches run in another process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from greenroom.actors.knowledge.ingest.parsing.parsers import Parsers
 SMALL: Final = 64 << 10
 """Largest file, in bytes, that is searched in the server's process."""
 SECONDS: Final = 45.0
-"""Longest search of one file; a megabyte with many words takes two seconds."""
+"""Time limit of searching one file; a megabyte with many words takes two seconds."""
 MOST_AT_ONCE: Final = 2
 _OF_PROCESSOR: Final = 10.0
 _MOST_KNOWN: Final = 64
@@ -39,7 +39,7 @@ class Masking:
         """Return the marks of a whole file.
 
         Raises:
-            UnreadableFileError: It took too much time or memory.
+            UnreadableFileError: The search took too much time or memory.
         """
         if len(data) <= SMALL:
             return await read_in_thread(find_marks, data)

@@ -1,7 +1,7 @@
 """The child side of parsing: read jobs from standard input, write documents to standard output.
 
-Its memory, processor time and output are limited, so a hostile file costs one process at most, which
-`parsers` replaces. The process opens none of the files itself.
+Limits on memory, processor time and output apply, so a hostile file costs at most one process; `parsers`
+then starts another. The process itself opens none of the files.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ from greenroom.actors.knowledge.corpora.storage.preparation import prepare_at_on
 from greenroom.runtime import apply_settings
 
 MAX_MEMORY: Final = 1 << 30
-"""Most bytes of memory of a process, where the system enforces it."""
+"""Maximum bytes of memory of a process, if the system enforces this limit."""
 _WORDS: Final = 65_536
-"""Words in the analysis cache: on varied text it hits twice as often as with a quarter, in 30 MB."""
+"""Words in the analysis cache (30 MB): on varied text, a quarter of them gives half as many hits."""
 _MOST_KEPT: Final = 192 << 20
-"""A process with more memory than this after a file ends, so that the memory is freed."""
+"""If a process has more memory than this after a file, it ends, so that the memory is freed."""
 _LARGEST: Final = 16 << 20
 LENGTH: Final = struct.Struct("!Q")
 
@@ -66,8 +66,8 @@ class Job(msgspec.Struct, frozen=True, array_like=True):
     """A file to parse or search, or a text that was sent.
 
     Attributes:
-        as_text: Whether to read it as text, since its syntax was too much for a process.
-        reader: Its reader, see `storage.readers`; unused in the process.
+        as_text: Whether to read the file as text, since its syntax was too much for a process.
+        reader: The file's reader, see `storage.readers`; the process does not use it.
     """
 
     path: str
@@ -84,11 +84,11 @@ class Job(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Parsed(msgspec.Struct, frozen=True, array_like=True):
-    """The result: a document, or why there is none, as a sentence beginning with "it".
+    """The result: a document, or a sentence beginning with "it" on why there is none.
 
     Attributes:
-        stays: Whether the failure says nothing about the file, since time or memory ran short or the process
-            ended: an older document stays.
+        stays: Whether an older document stays. This is so if time or memory ran short or the process ended,
+        since such a failure says nothing about the file.
         found: Matches of the pattern; None if the file could not be searched.
         refusal: Why the pattern is invalid, or which missing package it needs.
         unread: Unread parts of the file that may have content.
@@ -107,10 +107,10 @@ class Parsed(msgspec.Struct, frozen=True, array_like=True):
 
 
 def seconds_for(job: Job, seconds: float) -> float:
-    """Return how much processor time a file may take, in seconds.
+    """Return the processor time that a file may take, in seconds.
 
-    ``seconds`` is that of a small file of text. Even slow machines parse half a megabyte a second. So a small
-    hostile file is soon recognised, and a large one has the time that it needs.
+    ``seconds`` is the time for a small text file. Even slow machines parse half a megabyte a second. So a
+    small hostile file is soon recognised, and a large file has the time that it needs.
     """
     megabytes = min(len(job.data), _LARGEST) >> 20
     return seconds / 4 + 10 * megabytes if job.is_source and not job.as_text else seconds + 4 * megabytes
@@ -133,7 +133,7 @@ def parse_job(job: Job) -> Parsed:
         return Parsed(failure="it takes too much memory to be read", stays=True)
     except RecursionError:
         return Parsed(failure="it is nested too deeply")
-    except Exception as error:  # noqa: BLE001  a reader may raise anything for some bytes
+    except Exception as error:  # noqa: BLE001  a reader may raise any exception for some bytes
         return Parsed(failure=f"it cannot be read: {str(error)[:200] or type(error).__name__}")
 
 
@@ -154,7 +154,7 @@ def _document(job: Job, kind: Kind, data: bytes) -> Document:
 
 
 def _read_as_text(job: Job) -> Document:
-    """Read a workspace's file as a document with all its text, even invisible."""
+    """Read a workspace's file as a document with all its text, even invisible text."""
     if job.kind in CONTAINERS:
         return _mask_document(build_document(job.path, job.kind, job.data, job.modified_at, mask_text))
     hidden = mask_bytes(job.data)
@@ -170,7 +170,7 @@ def _read_as_text(job: Job) -> Document:
 
 
 def _mask_document(document: Document, lines: Sequence[int] = ()) -> Document:
-    """Mask a document's texts; its masked lines include ``lines`` of the file itself."""
+    """Mask a document's texts; add ``lines`` of the file to the masked lines."""
     chunks = [
         replace(
             each,
@@ -187,7 +187,7 @@ def _mask_document(document: Document, lines: Sequence[int] = ()) -> Document:
 
 
 def _restore_places(document: Document, data: bytes, hidden: Masked) -> Document:
-    """Give a document read from masked bytes the digest and positions of its file."""
+    """For a document from masked bytes, set the digest and positions of the original file."""
     chunks = document.chunks
     if hidden.marks:
         chunks = [
@@ -209,7 +209,7 @@ def _restore_places(document: Document, data: bytes, hidden: Masked) -> Document
 
 
 def _read_as_source(job: Job) -> tuple[Document | None, bytes | None]:
-    """Parse source code to a document and packed facts; None for an unparsed one."""
+    """Parse source code to a document and packed facts; None if it is not parsed."""
     if language_of(job.path) is None:
         return None, None
     hidden = mask_bytes(as_utf8(job.data))
@@ -261,16 +261,16 @@ def _parse_all(seconds: float) -> None:
 
 
 def _resident() -> int:
-    """Return this process's memory in bytes, or its peak where the system tells no more."""
+    """Return this process's memory in bytes; if the system reports only the peak, return that."""
     try:
         pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
     except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # of macOS, in bytes
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # macOS: in bytes
     return int(pages) * resource.getpagesize()
 
 
 def _limit(what: int, most: int) -> None:
-    """Set a soft limit, as far as the system allows; it can be set again."""
+    """Set a soft limit if the system allows; a later call can change it."""
     _, hard = resource.getrlimit(what)
     with suppress(ValueError, OSError):
         resource.setrlimit(what, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))

@@ -1,4 +1,4 @@
-"""The parent side of parsing: start processes, and end those that take too much."""
+"""The parent side of parsing: start processes, and end processes that take too much."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from greenroom.actors.core.base.threads import get_or_make
 from greenroom.actors.knowledge.ingest.parsing.parser_process import LENGTH, Job, Parsed, seconds_for
 
 SECONDS: Final = 30.0
-"""Processor time of one small file, see `parser_process.seconds_for`."""
+"""Limit of processor time for one small file, see `parser_process.seconds_for`."""
 _PATIENCE: Final = 4
-"""Factor for the wall-clock time, as the processor may be busy."""
+"""Factor for the wall-clock limit, since the processor may be busy."""
 MOST_AT_ONCE: Final = 4
-"""Ingestions that may have processes at once; others wait."""
+"""At most this many ingestions have processes at once; others wait."""
 MAX_ANSWER: Final = 256 << 20
 MOST_FAILURES: Final = 10_000
-"""Files with a remembered failure; the oldest are dropped."""
+"""Failures of at most this many files are remembered; the oldest are dropped."""
 _MUCH: Final = 4 << 20
-"""After exchanging so many bytes, freed memory is returned to the system."""
+"""If more bytes than this were exchanged, freed memory is returned to the system."""
 _KILLED: Final = "its reader was killed, as when memory is short"
 _ENDED: Final = "it ended the process that read it"
 _retry_lock: trio.lowlevel.RunVar[trio.Lock] = trio.lowlevel.RunVar("files that are tried again")
@@ -37,34 +37,34 @@ _PROGRAM: Final = "greenroom.actors.knowledge.ingest.parsing.parser_process"
 
 
 class _Failures(NamedTuple):
-    """The final failure of a file, if it failed, and the seconds spent in vain."""
+    """A file's final failure, if there is one, and the seconds without a result."""
 
     failure: Parsed | None
     seconds: float = 0.0
 
 
 class ParseFailures:
-    """Files that failed or were cut, by digest, until the program ends.
+    """Files that failed or were cut off, by digest, until the program ends.
 
-    So a failed file is not parsed again until it changes, and one that used up a call's time comes last in
-    the next call. This is not stored: a newer program, or more memory, may succeed, and trying costs one
-    process for a minute or two at most.
+    So a failed file is not parsed again until it changes, and a file that used up a call's time comes last
+    in the next call. Failures are not stored: a newer program, or more memory, may succeed. A new attempt
+    costs at most one process for a minute or two.
     """
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], _Failures] = {}
 
     def failure(self, job: Job) -> Parsed | None:
-        """Return how a file failed; None if it may be tried."""
+        """Return how a file failed; None if it may be parsed."""
         return None if (known := self._find(job)) is None else known.failure
 
     def seconds(self, job: Job) -> float:
-        """Return how long parsing a file was in vain; 0 after its failure."""
+        """Return the seconds spent on a file without a result; 0 after its failure."""
         known = self._find(job)
         return 0.0 if known is None or known.failure is not None else known.seconds
 
     def record_cut(self, job: Job, seconds: float, most: float) -> None:
-        """Record a cut; after `most` seconds in sum the file has failed."""
+        """Record that parsing was cut off; after ``most`` seconds in total, the file has failed."""
         total = self.seconds(job) + seconds
         failure = None
         if total >= most:
@@ -72,7 +72,7 @@ class ParseFailures:
         self._put(job, _Failures(failure, total))
 
     def record_end(self, job: Job, parsed: Parsed) -> None:
-        """Record the failure of a file, or drop the record of one that was parsed."""
+        """Record the failure of a file; if the file was parsed, drop its record."""
         if parsed.document is None:
             self._put(job, _Failures(parsed))
         elif self._known:
@@ -95,7 +95,7 @@ _failures: trio.lowlevel.RunVar[ParseFailures] = trio.lowlevel.RunVar("parse fai
 
 
 class Parsers:
-    """Parser processes, one file at a time each.
+    """Parser processes; each parses one file at a time.
 
     Attributes:
         failures: Files that could not be parsed, shared by all callers.
@@ -110,10 +110,10 @@ class Parsers:
         self.bytes = 0
 
     async def parse(self, job: Job) -> Parsed:
-        """Parse a file; one that is too much for its process fails.
+        """Parse a file; a file that is too much for its process fails.
 
-        A file that failed is not tried again until it changes. Cancellation ends the process; a file that was
-        cancelled for long enough in sum fails, too.
+        A file that failed is not tried again until it changes. Cancellation ends the process. If the
+        cancelled attempts took long enough in total, the file fails, too.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         failure = self.failures.failure(job)
@@ -129,10 +129,10 @@ class Parsers:
         return parsed
 
     async def parse_anew(self, job: Job) -> Parsed:
-        """Parse a file regardless of earlier failures; as text if its syntax is too much.
+        """Parse a file despite earlier failures; as text if its syntax is too much.
 
-        If its process ended, the file is tried once more, one such file at a time: another one may have used
-        up the memory. If it is read as text instead, `failure` says why.
+        If the process ended, the file is tried once more, one such file at a time, because another file may
+        have used up the memory. If the file is read as text instead, `failure` says why.
         """
         parsed = await self._parse_once(job)
         if parsed.failure in {_KILLED, _ENDED}:
@@ -171,7 +171,7 @@ class Parsers:
                 await _end(process)
 
     async def _exchange(self, process: trio.Process, job: bytes) -> Parsed | None:
-        """Send a job and return the reply; None if the process ends without one."""
+        """Send a job and return the reply; None if the process ends without a reply."""
         assert process.stdin is not None
         assert process.stdout is not None
         try:
@@ -198,7 +198,7 @@ class Parsers:
             await _end(self._idle.pop())
 
     async def _start(self) -> trio.Process:
-        # Without -P it would import from the current folder, which may be the one to read.
+        # Without -P, Python would import from the current folder, which may be the folder to read.
         command = [sys.executable, "-P", "-m", _PROGRAM, str(self._seconds), *self.languages]
         return await trio.lowlevel.open_process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
@@ -207,7 +207,7 @@ class Parsers:
 async def open_parsers(
     seconds: float = SECONDS, languages: Sequence[str] | None = None
 ) -> AsyncIterator[Parsers]:
-    """Provide parsers while the context is open; wait while too many others have some."""
+    """Provide parsers while the context is open; wait while too many ingestions have parsers."""
     async with get_or_make(_limiter, lambda: trio.CapacityLimiter(MOST_AT_ONCE)):
         parsers = Parsers(seconds, languages)
         try:

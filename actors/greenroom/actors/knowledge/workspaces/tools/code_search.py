@@ -43,14 +43,14 @@ from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
 SECONDS: Final = 10.0
 """A search of files is cut after this time."""
 FILE_SECONDS: Final = 2.0
-"""Processor time of one file."""
+"""Limit of processor time for one file."""
 _MORE: Final = "there are more matches than limit"
 _LATE: Final = f"the search was cut after {SECONDS:g} s; narrow it by scope or file_types"
 _LARGE: Final = "the workspace is too large to be looked at as a whole; what lies in some files is missing"
 
 
 class Matches(msgspec.Struct):
-    """Matches so far; ``partial``: why there may be more, ``trouble``: why a file is missing."""
+    """Matches so far; ``partial`` says why there may be more, ``trouble`` why files are missing."""
 
     matches: list[code_symbols.CodeMatch] = msgspec.field(default_factory=list)
     files: int = 0
@@ -89,7 +89,7 @@ class CodeSearch(
     limit: code_symbols.MatchLimit = 50
 
     async def run(self, client: CodeClient) -> code_symbols.CodeMatched:
-        """Search the index for names, and the indexed files themselves for everything else."""
+        """Search the index for names; for other patterns, search the indexed files themselves."""
         try:
             pattern = parse_pattern(self.pattern)
         except PatternError as error:
@@ -135,7 +135,7 @@ class CodeSearch(
         pattern: Pattern,
         is_wanted: Callable[[str], bool],
     ) -> Matches:
-        """Search files in a process; one that exceeds its time is left out."""
+        """Search files in a parser process; leave out a file that takes too long."""
         matched = Matches()
         paths = [path for path in await list_paths(client, workspace) if is_wanted(path)]
         with trio.move_on_after(SECONDS) as time:

@@ -33,7 +33,7 @@ from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
 )
 
 MAX_DEFINITIONS: Final = 20
-"""Most definitions of one name."""
+"""Maximum number of definitions of one name."""
 MAX_CYCLES: Final = 10
 MAX_OUTSIDE: Final = 100
 

@@ -1,4 +1,4 @@
-"""Explain searches of code: the signals of each file, and missing files."""
+"""Explain code searches: the signals of each file, and why a file is not found."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from greenroom.actors.knowledge.workspaces.tools.workspace_of import CodeClient,
 from greenroom.actors.search.ranking.weights import CODE_SIGNALS, CODE_WEIGHTS
 
 PLACES: Final = 50
-"""Files with a known place."""
+"""At most this many files have a known place in the results."""
 _UNKNOWN: Final = "it is not in the index: there is no such file below the folder, or it is left out"
 
 

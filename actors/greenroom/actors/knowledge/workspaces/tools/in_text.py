@@ -23,7 +23,7 @@ from greenroom.actors.knowledge.workspaces.tools.workspace_facts import list_doc
 from greenroom.actors.knowledge.workspaces.tools.workspace_of import CodeClient, Workspace
 
 MAX_FILES: Final = 50
-"""Most files that are searched; the index chooses the best of more."""
+"""Maximum number of files that are searched; if there are more, the index chooses the best."""
 MAX_LINES: Final = 20
 SECONDS: Final = 20.0
 """A search is cut after this time."""
@@ -42,9 +42,9 @@ async def find_in_text(
     but: str = "",
     is_everywhere: bool = False,
 ) -> list[LineOfText]:
-    """Return lines that have the last part of a name.
+    """Return lines that contain the last part of a name.
 
-    They are of wanted files without known symbols, or with ``is_everywhere`` of all but one.
+    It searches wanted files without known symbols; with ``is_everywhere``, all wanted files except ``but``.
     """
     documents = [each for each in await list_documents(client, workspace) if each.path != but]
     paths = [
@@ -85,7 +85,7 @@ async def _search_files(root: str, paths: Sequence[str], name: str) -> list[Line
 
 
 def _read_having(path: str, name: str) -> bytes:
-    """Return a file's bytes, empty if it does not have the name: most do not."""
+    """Return a file's bytes; empty if the file does not contain the name."""
     kind, data, _ = read_document(path)
     literal = max(name.rpartition(".")[2].split("*"), key=len)
     is_there = literal.encode() in data or not literal.isascii() or data.startswith(_WIDE)

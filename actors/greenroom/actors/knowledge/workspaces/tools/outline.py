@@ -1,4 +1,4 @@
-"""The tool `outline`: list symbols of files, within a budget of tokens."""
+"""The tool `outline`: list symbols of files within a token budget."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Outline(CodeProcedure[code_symbols.OutlineMade], frozen=True, metaclass=Ch
     max_tokens: code_symbols.OutlineTokens = 2_000
 
     async def run(self, client: CodeClient) -> code_symbols.OutlineMade:
-        """Outline what is indexed so far, in a thread."""
+        """Outline the files that are indexed so far, in a thread."""
         place, workspace = await open_place(client, "path", self.path)
         request = code_symbols.ReadFacts(corpus=workspace.row.full_name, path=place.name)
         read = await client.ask(corpus_address(workspace.row), request)

@@ -1,4 +1,4 @@
-"""The tool `read_file`: read files or parts, but nothing unchanged twice."""
+"""The tool `read_file`: read files or parts of files, but no unchanged text twice."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
 from greenroom.runtime import Refusal
 
 ROOM: Final = 40_000
-"""Most characters of one reply."""
+"""Maximum characters of one reply."""
 OUTLINE_TOKENS: Final = 2_000
-"""Length of an outline."""
+"""Maximum tokens of an outline."""
 _MOST_TEXT: Final = 1 << 20
-"""Characters that are searched for a symbol by its name alone."""
+"""At most this many characters of a file are searched for a symbol's name."""
 _NAMED: Final = 30
 _TOO_LONG: Final = "it is too long for one answer; "
 MAX_REMEMBERED: Final = 1_000
-"""Read parts of files that are remembered for one client."""
+"""For one client, at most this many parts of files are remembered as read."""
 
 
 @operation(
@@ -67,7 +67,7 @@ MAX_REMEMBERED: Final = 1_000
 class ReadFile(CodeProcedure[FilesRead], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
     """Read files of the workspace as they are now.
 
-    ``overview``: whether to return the symbols of a file instead of its text, at any length; no parameter.
+    ``overview`` returns the symbols of a file of any length instead of its text; it is not listed.
     """
 
     path: FilePath | None = None
@@ -174,9 +174,9 @@ class ReadFile(CodeProcedure[FilesRead], frozen=True, metaclass=CheckedWhenBuilt
     async def _find_symbol(
         self, client: CodeClient, field: str, place: Place, symbol: str
     ) -> tuple[int, int, str]:
-        """Return the lines of a symbol by the index, else by the text.
+        """Return the lines of a symbol from the index, or else from the text.
 
-        Of several symbols the outermost one counts.
+        If several symbols match, the outermost one counts.
         """
         row = (await start_index(client, place.root)).row
         request = ReadSymbols(corpus=row.full_name, path=place.name)

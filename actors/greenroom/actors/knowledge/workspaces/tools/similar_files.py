@@ -1,4 +1,4 @@
-"""The tool `similar_files`: find files of the workspace similar to one."""
+"""The tool `similar_files`: find files of the workspace that are similar to a file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
 )
 
 LOOKED_AT: Final = 100
-"""Files, the most similar by terms and name, with compared imports."""
+"""Imports are compared for this many files: the most similar ones by terms and name."""
 
 
 @operation(

@@ -35,15 +35,15 @@ from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
 )
 
 MAX_ALIKE: Final = 10
-"""Similar names to search for if nothing has the given one."""
+"""If nothing has the given name, at most this many similar names are searched for."""
 ROUNDS: Final = 3
-"""Rounds of reading files that re-export names."""
+"""Files that re-export names are read in at most this many rounds."""
 MAX_LACKING: Final = 200
-"""Files of one such round."""
+"""Maximum number of files of one round."""
 
 
 class SymbolUses(msgspec.Struct):
-    """Search results; ``lacking``: files that would resolve more references."""
+    """Search results; ``lacking`` has files that would resolve more references."""
 
     definitions: list[code_symbols.SymbolFound]
     references: list[SymbolUsed]
@@ -70,7 +70,7 @@ class SymbolSearch(
     limit: code_symbols.SymbolLimit = 20
 
     async def run(self, client: CodeClient) -> code_symbols.SymbolsFound:
-        """Search the current index in a thread; for similar names if nothing has this one."""
+        """Search the current index in a thread; if nothing matches, search for similar names."""
         workspace = await open_workspace(client, (await find_roots(client))[0])
         places = await list_places(client, workspace)
         facts = await read_facts(client, workspace, holding=_literal(self.symbol))
@@ -131,7 +131,7 @@ def _literal(name: str) -> str:
 
 
 def _find_alike(symbol: str, files: Mapping[str, Source]) -> list[str]:
-    from greenroom.actors.content.syntax.similar_names import find_similar_names  # noqa: PLC0415 - not before a name is nowhere
+    from greenroom.actors.content.syntax.similar_names import find_similar_names  # noqa: PLC0415 - needed only if nothing has the name
 
     return find_similar_names(
         symbol, {each.path for source in files.values() for each in source.symbols}, MAX_ALIKE
@@ -141,7 +141,7 @@ def _find_alike(symbol: str, files: Mapping[str, Source]) -> list[str]:
 def _search(
     names: Sequence[str], kind: code_symbols.SymbolKind | None, files: Mapping[str, Source], places: Places
 ) -> SymbolUses:
-    """Find definitions and uses of names; references to other kinds are textual."""
+    """Find definitions and uses of names; references to symbols of other kinds are textual."""
     defined = [
         (_rank(names, each.path), path, each)
         for path, source in files.items()
@@ -189,7 +189,7 @@ class _File(msgspec.Struct, frozen=True):
 
 
 def _find_uses(names: Sequence[str], file: _File) -> Iterator[SymbolUsed]:
-    """Yield a file's uses of names, also under another name if they surely mean them."""
+    """Yield a file's uses of names; include aliases that surely mean the same symbols."""
     lasts = {name.rpartition(".")[2] for name in names}
     imports = [each for each in file.source.imports if _is_any(lasts, each.name) and each.name != "*"]
     aliases = {each.alias for each in imports if each.alias}

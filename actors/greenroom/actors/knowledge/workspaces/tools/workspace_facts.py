@@ -1,4 +1,4 @@
-"""Read a workspace's index: files, syntax facts, masked lines, what completes a name."""
+"""Read a workspace's index: files, syntax facts, masked lines, and completions of names."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
 R = TypeVar("R", bound=CodeReply)
 
 MAX_FACTS: Final = 16 << 20
-"""Most packed facts of one call; in memory, one after the other, they take a multiple."""
+"""Maximum bytes of packed facts in one call; unpacked in memory, they take a multiple of this."""
 _MAX_MANIFEST: Final = 1 << 20
 _PAGE: Final = 1_000
 
 
 class WorkspaceFacts(NamedTuple):
-    """The syntax facts of a workspace's files; ``is_cut``: there are more."""
+    """The syntax facts of a workspace's files; if ``is_cut``, there are more."""
 
     files: list[FactsOfFile]
     is_cut: bool
@@ -52,7 +52,7 @@ class WorkspaceFacts(NamedTuple):
 async def read_facts(
     client: CodeClient, workspace: Workspace, *, holding: str = "", paths: Sequence[str] = ()
 ) -> WorkspaceFacts:
-    """Return the syntax facts of indexed files: all, some paths, or with a text."""
+    """Return syntax facts of indexed files: of all, of ``paths``, or of files with ``holding``."""
     files: list[FactsOfFile] = []
     room = MAX_FACTS
     start: int | None = 0
@@ -66,7 +66,7 @@ async def read_facts(
 
 
 async def list_places(client: CodeClient, workspace: Workspace) -> Places:
-    """Return the files indexed so far, as imports name them."""
+    """Return the files indexed so far, in a form that resolves imports."""
     paths = await list_paths(client, workspace)
     root = workspace.row.root or ""
     return await read_in_thread(lambda: Places(paths, _read_manifests(root, paths)))
@@ -105,7 +105,7 @@ def _read_manifests(root: str, paths: list[str]) -> dict[str, str]:
 class Shown(NamedTuple):
     """A part of a file that a reply shows.
 
-    If it is only a part of these lines, it has their first marks, as a signature does.
+    If ``is_part``, the text is a part of these lines, such as a signature, and has their first marks.
     """
 
     path: str
@@ -120,7 +120,7 @@ def describe_lines(lines: Iterable[LineOfText]) -> list[Shown]:
 
 
 async def add_masked(client: CodeClient, workspace: Workspace, reply: R, shown: Iterable[Shown]) -> R:
-    """Add the masked lines to a reply, or all shown if they are unknown."""
+    """Add the masked lines to a reply; if they are unknown, add all shown lines."""
     lines: dict[str, None] = {}
     known: dict[str, list[int]] = {}
     for each in shown:

@@ -1,4 +1,4 @@
-"""Find the workspace of a client's call, and the progress of its index."""
+"""Find the workspace that a client's call means, and the progress of the workspace's index."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from greenroom.runtime import Procedure, Refusal
 
 
 class FolderOfWork(Protocol):
-    """The session of a client, as far as it matters here."""
+    """The part of a client's session that this module needs."""
 
     @property
     def folder(self) -> str | None:
@@ -33,23 +33,23 @@ class FolderOfWork(Protocol):
 
 
 class CodeClient(FilesClient, Protocol):
-    """A client that may read and search code; no ``workspaces``: nothing is indexed here."""
+    """A client that may read and search code; without ``workspaces``, this process indexes nothing."""
 
     workspaces: Workspaces | None
 
     @property
     def session(self) -> FolderOfWork:
-        """The session that it works in."""
+        """The session that the client works in."""
 
 
 R_co = TypeVar("R_co", covariant=True)
 
 PATIENCE_SECONDS: Final = 5.0
-"""How long the first search of a folder waits for its index; most are complete by then."""
+"""The first search of a folder waits this long for the index; most indexes are complete by then."""
 SHARE: Final = 0.6
-"""Share of the caller's time for that; the rest is for the search."""
+"""The share of the caller's time that this wait may take; the rest is for the search."""
 ELSEWHERE_SECONDS: Final = 0.1
-"""Interval of checking whether another process has completed the index."""
+"""Interval at which to check whether another process has completed the index."""
 
 
 class CodeProcedure(Procedure[R_co], frozen=True, kw_only=True):
@@ -59,7 +59,7 @@ class CodeProcedure(Procedure[R_co], frozen=True, kw_only=True):
 
     @property
     def needs_folders(self) -> bool:
-        """Whether the client must be queried for its folders."""
+        """Whether the server must query the client for its folders."""
         return True
 
 
@@ -67,8 +67,8 @@ class Workspace(NamedTuple):
     """A workspace.
 
     Attributes:
-        is_behind: Whether its index was out of date when it was opened.
-        unread: Files without known symbols at that time, and why; empty for none.
+        is_behind: Whether the index was out of date when the workspace was opened.
+        unread: A text on files without known symbols at that time, and why; empty if there are none.
     """
 
     row: CorpusRow
@@ -90,17 +90,17 @@ class Progress(NamedTuple):
 
     @property
     def partial(self) -> bool | UnsetType:
-        """Whether anything may be missing, for the reply."""
+        """The reply's value for whether anything may be missing."""
         return True if self.missing else UNSET
 
     @property
     def reason(self) -> str | UnsetType:
-        """What may be missing, and why, for the reply."""
+        """The reply's value for what may be missing, and why."""
         return self.missing or UNSET
 
 
 async def find_roots(client: CodeClient) -> list[str]:
-    """Return the folders that the client works in: its own first, then configured ones."""
+    """Return the folders that the client works in: first the client's own, then configured ones."""
     named: list[str] = []
     if client.files.reach.takes_client_folders:
         named += [client.session.folder] if client.session.folder is not None else []
@@ -116,7 +116,7 @@ async def find_roots(client: CodeClient) -> list[str]:
 
 
 async def open_workspace(client: CodeClient, root: str) -> Workspace:
-    """Return a folder's workspace; start its index, and wait for it at first."""
+    """Return a folder's workspace; start indexing. The first calls wait for the index."""
     workspace = await start_index(client, root)
     now = trio.current_time()
     indexer = workspace.indexer
@@ -124,7 +124,7 @@ async def open_workspace(client: CodeClient, root: str) -> Workspace:
         indexer.patience = min(indexer.patience, now + PATIENCE_SECONDS)
         with trio.move_on_at(min(indexer.patience, now + SHARE * (trio.current_effective_deadline() - now))):
             await indexer.settled.wait()
-            # Another process that indexes it sets no event here.
+            # If another process indexes the workspace, no event is set here.
             while not indexer.holds_lease and (await _read_state(client, workspace)).state == "indexing":  # noqa: ASYNC110
                 await trio.sleep(ELSEWHERE_SECONDS)
     state = await _read_state(client, workspace)
@@ -132,14 +132,14 @@ async def open_workspace(client: CodeClient, root: str) -> Workspace:
 
 
 async def open_place(client: CodeClient, field: str, named: str) -> tuple[Place, Workspace]:
-    """Return a file or folder that a parameter names, and its workspace, as `open_workspace`."""
+    """Return the file or folder that a parameter names; open its workspace as `open_workspace`."""
     roots = await find_roots(client)
     place = await read_in_thread(resolve_file, field, named, roots, client.files.reach.closed)
     return place, await open_workspace(client, place.root)
 
 
 async def start_index(client: CodeClient, root: str) -> Workspace:
-    """Return a folder's workspace, and start its index; impersonated calls start none."""
+    """Return a folder's workspace, and start its index, except for impersonated calls."""
     name = f"{policy.corpora_owner(client.principal)}:{workspace_name(root)}"
     if client.principal.seen_by is not None:
         return Workspace(await find_corpus(client.runtime, client.principal, name), None)
@@ -150,7 +150,7 @@ async def start_index(client: CodeClient, root: str) -> Workspace:
 
 
 async def read_progress(client: CodeClient, workspace: Workspace, cut: str = "") -> Progress:
-    """Return an index's progress: the worse of now and when it was opened."""
+    """Return an index's progress; it is no better than when the workspace was opened."""
     state = await _read_state(client, workspace)
     if state.state == "watching" and workspace.is_behind:
         state = msgspec.structs.replace(state, state="indexing")
@@ -166,7 +166,7 @@ async def read_progress(client: CodeClient, workspace: Workspace, cut: str = "")
 
 
 def _describe_missing(fresh: CodeFreshness) -> str:
-    """Return what of a folder is not indexed yet, as far as that is known."""
+    """Describe which part of a folder is not indexed yet, if that is known."""
     if fresh.state != "indexing" and (fresh.state != "unwatched" or fresh.as_of is not None):
         return ""
     if fresh.of is None:
@@ -177,7 +177,7 @@ def _describe_missing(fresh: CodeFreshness) -> str:
 
 
 async def _read_state(client: CodeClient, workspace: Workspace) -> WorkspaceState:
-    """Return an index's state: unwatched if its process died, indexing if behind."""
+    """Return an index's state: `unwatched` if its process died, `indexing` if changes are pending."""
     row, indexer = workspace.row, workspace.indexer
     request = DescribeWorkspace(corpus=row.full_name)
     was_behind = indexer is not None and indexer.is_behind

@@ -1,4 +1,4 @@
-"""An embedding endpoint with OpenAI's protocol, which Ollama, vLLM and many others speak."""
+"""An embedding endpoint with OpenAI's protocol, which Ollama, vLLM and many other programs serve."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
 _PATH: Final = "/embeddings"
 _CONNECT_SECONDS: Final = 5.0
 _ANSWER_SECONDS: Final = 60.0  # a model without a GPU is slow
-_ANSWER_LIMIT: Final = 64 << 20  # bytes
+_ANSWER_LIMIT: Final = 64 << 20  # bytes of a reply
 _REFUSED: Final = frozenset({400, 413, 422})
-_CLIPPED: Final = 200  # characters of an endpoint's own error
+_CLIPPED: Final = 200  # this many characters of an endpoint's own error are kept
 _PROBE: Final = "probe"
 
 
@@ -78,7 +78,7 @@ class HttpEmbedder:
         )
 
     async def aclose(self) -> None:
-        """Cancel the requests, so that no connection is lost while it is opened; close all."""
+        """Cancel the requests, so that none loses a connection while opening it; close all connections."""
         for scope in self._waiting:
             scope.cancel()
         await self._client.aclose()
@@ -95,7 +95,7 @@ class HttpEmbedder:
         if response.is_success:
             return self._rows(content, len(texts))
         sentence = f"{self._url} answers {response.status_code}"
-        if texts == [_PROBE]:  # an error about another text may quote it, and others read the log
+        if texts == [_PROBE]:  # an error about another text may quote it in the log, which others read
             sentence += f": {content[:_CLIPPED].decode(errors='replace').strip()}"
         if response.status_code in _REFUSED:
             raise TextRefusedError(sentence)
@@ -119,7 +119,7 @@ class HttpEmbedder:
             async for chunk in response.aiter_bytes():
                 content += chunk
                 if len(content) > self._answer_limit:
-                    # No `break`: the library's generators only end in order if reading fails.
+                    # No `break` here: the library's generators end in order only if reading fails.
                     await response.aclose()
         except httpx2.TransportError:
             if len(content) <= self._answer_limit:
@@ -167,5 +167,5 @@ _ANSWERS: Final = msgspec.json.Decoder(_Answer)
 def _seconds(text: str | None) -> float | None:
     try:
         return None if text is None else max(0.0, float(text))
-    except ValueError:  # a date, which no endpoint is known to send
+    except ValueError:  # a date; no endpoint is known to send one
         return None

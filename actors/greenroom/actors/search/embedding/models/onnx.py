@@ -1,7 +1,7 @@
 """A sentence-transformers model, exported to ONNX and run by onnxruntime on the CPU.
 
-It makes one vector of a text, and one of each token. A query is compared by both: vectors of tokens find
-details that the single vector of a sentence blurs.
+It makes a vector of each text and a vector of each token. Both are compared with a query: the vectors of
+tokens find details that the single vector of a sentence blurs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BY_TOKENS: Final = 3  # axes of an output with a vector for each token
 
 
 class _Run(NamedTuple):
-    """The vectors of a text and its tokens, and their places in prompt and text."""
+    """The vectors of a text and its tokens; the tokens' places in prompt and text."""
 
     sentence: quantization.Floats
     tokens: quantization.Floats
@@ -36,7 +36,7 @@ class _Run(NamedTuple):
 
 
 class OnnxEmbedder(LocalEmbedder):
-    """A model in a folder; see `LocalEmbedder`. ``check``, called between the steps, may raise."""
+    """A model in a folder; see `LocalEmbedder`. Between steps it calls ``check``, which may raise."""
 
     batch = 16
     group = 1
@@ -87,11 +87,11 @@ class OnnxEmbedder(LocalEmbedder):
         )
 
     def _run(self, texts: list[str]) -> list[_Run]:
-        """Run the model on each text alone.
+        """Run the model on each text separately.
 
-        A batch would not be faster on a CPU, because padding is calculated as well, and it would take more
+        A batch would not be faster on a CPU, because padding is calculated, too, and it would take more
         memory. Besides, int8 activations are scaled for a whole batch, so a text's vector would depend on the
-        others.
+        other texts.
         """
         return [self._one(encoding) for encoding in self._tokenizer.encode_batch(texts)]
 
@@ -139,7 +139,7 @@ def _session(export: OnnxExport) -> onnxruntime.InferenceSession:
     options.intra_op_num_threads = max(1, (os.cpu_count() or 1) // 2)
     options.enable_mem_pattern = False  # it would keep memory for each length of a text
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.log_severity_level = _FATAL  # it writes to standard error itself; errors are raised as well
+    options.log_severity_level = _FATAL  # it writes errors to standard error, and raises them as well
     try:
         return onnxruntime.InferenceSession(str(export.graph), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the library's own classes have no common base
@@ -147,7 +147,7 @@ def _session(export: OnnxExport) -> onnxruntime.InferenceSession:
 
 
 def _first(outputs: dict[str, int], names: tuple[str, ...], axes: int) -> str | None:
-    """Return the output with one of the names, or else with this number of axes."""
+    """Return the output that has one of the names, or else this number of axes."""
     named = [name for name in names if name in outputs]
     return next(iter([*named, *(name for name, found in outputs.items() if found == axes)]), None)
 

@@ -26,7 +26,7 @@ _PROMPTS: Final = {"query": ("query",), "document": ("document", "passage", "cor
 
 @dataclass(frozen=True, kw_only=True)
 class OnnxExport:
-    """An exported model: its files, and how tokens, pooling and prompts are set."""
+    """An exported model: its files, and its settings for tokens, pooling and prompts."""
 
     graph: Path
     tokenizer: Path
@@ -46,7 +46,7 @@ class OnnxExport:
 
 
 def read_export(place: Path) -> OnnxExport:
-    """Read the export in a folder, or of one of several ONNX files in it."""
+    """Read the export in a folder, or read one of several ONNX files in it."""
     graph = _graph(place)
     folder = graph.parent.parent if graph.parent.name == "onnx" else graph.parent
     if not (folder / _TOKENIZER).is_file():
@@ -85,7 +85,7 @@ def _graph(place: Path) -> Path:
 
 
 def _pooling_folder(folder: Path) -> str:
-    """Return the folder of the pooling settings; reject models with parts outside of the graph."""
+    """Return the folder of the pooling settings; reject models with parts outside the graph."""
     modules = _read(folder / _MODULES)
     pooling = "1_Pooling"
     for each in modules if isinstance(modules, list) else []:
@@ -98,7 +98,7 @@ def _pooling_folder(folder: Path) -> str:
 
 
 def _pooling(config: dict[str, Any], folder: Path) -> Pooling:
-    named = config.get("pooling_mode")  # newer files
+    named = config.get("pooling_mode")  # newer files have this key
     chosen = [named] if named else [key for key in config if key.startswith("pooling_mode_") and config[key]]
     if not chosen:
         return "mean"

@@ -1,7 +1,7 @@
 """Import onnxruntime with its telemetry disabled; nothing else may import it.
 
-Otherwise a build such as 1.32 gives the machine an id, keeps a database of events in the user's cache, and
-can send them to its makers. It reads the variable only on import.
+With telemetry, a build such as 1.32 gives the machine an id, keeps a database of events in the user's cache,
+and can send them to its makers. onnxruntime reads the variable only when it is imported.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""An embedder class of the user's: ``python:MODULE:CLASS``.
+"""An embedder class that the user wrote: ``python:MODULE:CLASS``.
 
-An object of it, made without arguments, has `embed`, which returns a row of numbers for each text. It may
-have `embed_query`, which returns one row for a query, if that differs; and `name`, which changes with its
-vectors, so that everything is embedded anew.
+The class is called without arguments. Its object has `embed`, which returns a row of numbers for each text.
+It may have `embed_query`, which returns one row for a query, if that differs. It may have `name`,
+which must change when its vectors change, so that everything is embedded anew.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
 
 _PROBE: Final = "probe"
 _FAULTS: Final = (Exception, SystemExit)
-"""Exceptions of the user's class; none may stop the server."""
+"""Exceptions of the user's class; none of them may stop the server."""
 
 
 class PythonEmbedder(LocalEmbedder):
-    """An object of such a class; see `LocalEmbedder`."""
+    """An object of the user's class; see `LocalEmbedder`."""
 
     batch = 32
     group = 32

@@ -1,8 +1,8 @@
 """The bundled word vectors, which compare texts without a model.
 
 `bench.distill` distills them from a sentence model, which `word_vectors/NOTICE.md` names. The sum of the
-vectors of a text's tokens approximates the model's vector of the text. A text's vector depends on no other
-text. The words of a query stay separate, since the search knows their rarity and weighs them.
+vectors of a text's tokens approximates the model's vector of the text. A text's vector does not depend on
+other texts. The words of a query stay separate, since the search knows their rarity and weights them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WEIGHTS: Final = "vectors.safetensors"
 
 
 class StaticEmbedder(LocalEmbedder):
-    """Word vectors in int8, each row with its scale; see `LocalEmbedder`."""
+    """Word vectors in int8, each row with its own scale; see `LocalEmbedder`."""
 
     space = rows.STATIC
     is_quick = True

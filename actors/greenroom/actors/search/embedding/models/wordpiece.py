@@ -1,9 +1,9 @@
 """WordPiece, the tokenizer of lower-case BERT models: from text to numbers of tokens.
 
-A text is split at blanks and around punctuation, without case and accents. A word is split into the longest
-entry of the vocabulary at its beginning, then the longest continuation (written with ``##``), up to its end.
-A word that cannot be split so is one unknown token. Names of special tokens, such as ``[SEP]``, are ordinary
-text.
+A text is split at blanks and around punctuation, without case and accents. A word is split from its
+beginning: first the longest entry of the vocabulary, then the longest continuations (written with ``##``), up
+to its end. If this fails, the whole word is one unknown token. Names of special tokens, such as ``[SEP]``,
+are ordinary text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 UNKNOWN: Final = "[UNK]"
 _GOES_ON: Final = "##"
-_LONGEST_WORD: Final = 100  # characters; the makers' limit
+_LONGEST_WORD: Final = 100  # characters; the limit of the model's makers
 _WORDS_KEPT: Final = 16_384
 _CHARACTERS_KEPT: Final = 16_384
 _DROPPED: Final = frozenset({"Cc", "Cf", "Co", "Cs"})
@@ -69,14 +69,14 @@ class WordPiece:
         return found
 
     def _ids_of(self, word: str) -> tuple[int, ...]:
-        # Longer words are not cached either: 16,384 of them would take 500 MB.
+        # Longer words are not cached: 16,384 of them would take 500 MB.
         return self._ids_of_word(word) if len(word) <= _LONGEST_WORD else (self._unknown,)
 
     def _ids_of_new_word(self, word: str) -> tuple[int, ...]:
         return tuple(id_ for id_, _, _ in self._split(word))
 
     def _split(self, word: str) -> list[Token]:
-        """Return the pieces of a word, from its beginning, or the unknown token."""
+        """Return the pieces of a word, from its beginning on, or the unknown token."""
         unknown = [Token(self._unknown, 0, len(word))]
         if len(word) > _LONGEST_WORD:
             return unknown
@@ -105,7 +105,7 @@ def spread(text: str) -> str:
 
 
 class _Spread(dict[int, str]):
-    """A table for `str.translate`, from code points to replacements, that fills itself.
+    """A table for `str.translate`, from code points to replacements, that fills itself on use.
 
     Blanks and line ends become a blank, control characters vanish. Punctuation and Chinese characters get
     blanks around them, so that blanks separate all words.
@@ -129,7 +129,7 @@ def _spread_character(character: str) -> str:
 
 
 def _is_punctuation(character: str) -> bool:
-    """Return whether it is punctuation in Unicode, or a symbol of ASCII."""
+    """Return whether a character is punctuation in Unicode, or a symbol in ASCII."""
     return unicodedata.category(character)[0] == "P" or (
         character.isascii() and character.isprintable() and not character.isalnum() and character != " "
     )

@@ -38,9 +38,9 @@ FOUND_BOTH_FORMS: Final[Mapping[type[msgspec.Struct], Mapping[str, OlderName]]] 
     },
     found.MemoriesFound: {"total_found": "total"},
 }
-"""The names that two systems give to parts of a result, and which of them a hit has even if empty.
+"""The names that two systems give to parts of a result, and which parts a hit has even if empty.
 
-Both have a `retrieve_memory`, and its answer suits both.
+Both systems have a `retrieve_memory`, and its answer suits both of them.
 """
 
 EXAMPLES: Final = (
@@ -118,7 +118,7 @@ _TRAVELLING = (
 )
 _UTILITY = tools_of_area("server")
 CODE: Final = tools_of_area("code")
-"""The tools for code, which also have a profile of their own."""
+"""The tools for code; they also have their own profile."""
 _WORKFLOW = ("record_workflow_step", "get_workflow_patterns", "suggest_next_action", "workflow_checkpoint")
 _PREFERENCES = OlderParameter(
     "by_preferences", Annotated[bool | None, Meta(extra_json_schema=UNLISTED)], lambda _: True
@@ -189,7 +189,7 @@ _RECORDED = (
         listed=session_context.Decisions,
     ),
 )
-"""What is recorded of work, as texts or objects; the listing shows objects, except for searches."""
+"""The recorded parts of work, as texts or objects; the listing shows objects, except for searches."""
 
 
 class CurrentWork(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,7 +26,7 @@ class Told(msgspec.Struct, frozen=True):
 
 
 OlderName = str | Made | Told
-"""What an older name stands for: a current name with the same value, or a computed value."""
+"""The meaning of an older name: a current name with the same value, or a computed value."""
 
 OlderNames = Mapping[type[msgspec.Struct], Mapping[str, OlderName]]
 """Older names by type: the type of an answer, of a part of an answer, or of a base that several share."""
@@ -36,9 +36,9 @@ class OlderParameter(msgspec.Struct, frozen=True):
     """A parameter of a tool's older form; null means absent, if it is optional.
 
     Attributes:
-        read: Converts a value to the value of the current parameter; it returns None for an absent one.
+        read: Converts a value to the value of the current parameter; returns None to leave that out.
         spreads: Whether ``read`` returns several current parameters by name.
-        listed: The listed type, if narrower than the accepted one.
+        listed: The listed type, if it is narrower than the accepted type.
     """
 
     name: str
@@ -60,7 +60,7 @@ class ToolProfile(msgspec.Struct, frozen=True, kw_only=True):
         tools: The listed tools in order; None for every current tool.
         defaults: Additional arguments by tool, for calls whose arguments all fit the tool's older form.
         parameters: By tool, additional or wider parameters of its older form.
-        descriptions: Descriptions of tools in the words of the profile's system, where its models need these.
+        descriptions: Descriptions of tools in the words of the profile's system, if its models need them.
         older_prompts: Whether prompts list the older names of their arguments.
         older: The older names in answers. A name that the current answer also has gets the older meaning.
     """

@@ -42,7 +42,7 @@ def _without_token(given: object) -> None:
 
 
 def _lifetime(given: int | str | None) -> int | None:
-    """Return a lifetime that may be a text; 0 means none."""
+    """Return a lifetime that may be a text; None for 0, which means for ever."""
     if isinstance(given, str):
         if re.fullmatch("[0-9]{1,8}", given) is None or int(given) > MAX_LIFETIME:
             raise invalid(

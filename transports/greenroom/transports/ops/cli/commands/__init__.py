@@ -1,1 +1,1 @@
-"""The functions that run the commands of `greenroom`; `catalogue` has their table."""
+"""The functions that run the commands of `greenroom`; `catalogue` has the table of commands."""

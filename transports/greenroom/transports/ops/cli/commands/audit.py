@@ -1,4 +1,4 @@
-"""`greenroom audit`: the audit log, shown, exported and verified.
+"""`greenroom audit`: shows, exports and verifies the audit log.
 
 If a server is running, the command attaches to it.
 """
@@ -37,7 +37,7 @@ class BadCheckpointError(GreenroomError):
 
 
 async def audit(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Run one of the actions; return the exit code."""
+    """Run an action on the audit log; return the exit code."""
     try:
         async with open_store(resolved.settings) as runtime:
             principal = operator(resolved.settings)
@@ -104,7 +104,7 @@ def _show(record: AuditRecord, *, as_json: bool) -> None:
 
 
 async def _export(chosen: argparse.Namespace, runtime: SharedRuntime, principal: Principal) -> int:
-    """Write each linked record as a line of JSON, and a checkpoint last."""
+    """Write each linked record as a line of JSON, and then a checkpoint."""
     name = chosen.file or STANDARD_OUTPUT
     descriptor = (
         os.dup(1) if name == STANDARD_OUTPUT else os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -120,7 +120,7 @@ async def _export(chosen: argparse.Namespace, runtime: SharedRuntime, principal:
     except BaseException:
         _drop(name)
         raise
-    await runtime.query(CheckpointAudit())  # it waits until the export itself is recorded
+    await runtime.query(CheckpointAudit())  # waits until the record of this export is stored
     last = 0 if lines.checkpoint is None else lines.checkpoint.count
     remark(f"greenroom audit: {lines.count:,} records up to number {last:,}, and a checkpoint")
     return exit_codes.OK
@@ -164,7 +164,7 @@ def _show_check(found: AuditChecked, wrong: list[str]) -> None:
 
 
 def _checkpoints(path: Path) -> tuple[Checkpoint, ...]:
-    """Return the checkpoints in a file: output of `checkpoint`, or an export."""
+    """Return the checkpoints in a file: the output of `checkpoint`, or an export."""
     found = []
     with path.open("rb") as file:
         for line in file:

@@ -1,6 +1,6 @@
 """`greenroom completion`, and the completion of command lines from the parser and its table.
 
-The shell runs the program with the line in its environment.
+The shell puts the line into the environment and runs this program.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _WORDS: Final[Mapping[tuple[str, str], Iterable[str]]] = {
     ("embedder install", "model"): (MINILM,),
     ("completion", "shell"): SHELLS,
 }
-"""Allowed values of a command's argument that has no reader."""
+"""The allowed values of those arguments of commands that have no reader."""
 
 _FOLDERS: Final = frozenset({"DIR", "FOLDER"})
 
 
 def complete() -> None:
-    """Answer the shell that started this process, and exit."""
+    """Answer the shell that started this process for a completion, and exit."""
     argcomplete.autocomplete(make_parser(), always_complete_options=False, default_completer=_Values())
 
 
@@ -64,7 +64,7 @@ class _Values(BaseCompleter):
 
 
 def _reader(name: str, action: argparse.Action) -> object:
-    """Return the reader of a flag's value, or None."""
+    """Return the reader of a flag's value; None if it has no reader."""
     option = next(
         (COMMANDS[name].options[each] for each in action.option_strings if each in COMMANDS[name].options),
         None,
@@ -76,13 +76,13 @@ def _reader(name: str, action: argparse.Action) -> object:
 
 
 def _words(reader: object) -> list[str]:
-    """Return the words that a reader accepts; none if it accepts other values, too."""
+    """Return the words that a reader accepts; no words if it also accepts other values."""
     words = reader.metavar.split("|") if isinstance(reader, Reader) else []
     return words if len(words) > 1 and all(word == word.lower() and ":" not in word for word in words) else []
 
 
 def completion(chosen: argparse.Namespace, _resolved: Resolved) -> int:
-    """Print the script for one shell; return the exit code."""
+    """Print the completion script for a shell; return the exit code."""
     if chosen.shell not in SHELLS:
         known = f"{', '.join(SHELLS[:-1])} or {SHELLS[-1]} is allowed"
         return complain("completion", f"the shell is {chosen.shell!r}, but {known}", exit_codes.USAGE)

@@ -1,4 +1,4 @@
-"""`greenroom config`: the settings in force, with their sources."""
+"""`greenroom config`: prints the settings in force, with their sources."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from greenroom.transports.ops.cli.output import say
 
 
 def config(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Print every setting in the form that `greenroom` reads, or a dash for none."""
+    """Print each setting in the form that `greenroom` reads, or a dash for no value."""
     say(_json(resolved) if chosen.json else _table(resolved))
     return exit_codes.OK
 
@@ -52,7 +52,7 @@ def _json(resolved: Resolved) -> str:
 
 
 def _embedder(resolved: Resolved) -> dict[str, str] | None:
-    """Return the embedder that ``auto`` selects, and why; None for another setting."""
+    """Return the embedder that ``auto`` selects, and the reason; None for another setting."""
     if resolved.settings.embedder != "auto":
         return None
     choice, reason = taken(EmbedderChoice(kind="auto", models=resolved.settings.models), looks_inside=True)

@@ -1,11 +1,11 @@
 """`greenroom console`: opens a browser, logged in to the console by a one-time link.
 
-The link is in a file that only this user can read, and the browser gets the file's path: all users of the
-machine can read programs' arguments.
+The link is in a file that only this user can read, and the browser gets the path of the file: all users of
+the machine can read the arguments of programs.
 
-If the folder's owner serves HTTP, the link leads there. Otherwise this process attaches to or owns the
-folder, and serves HTTP on a free loopback port while a browser is logged in. In a terminal it stays to print
-codes, which confirm sensitive actions of that browser.
+If the folder's owner serves HTTP, the link leads to the owner. Otherwise this process attaches to the folder
+or owns it, and serves HTTP on a free loopback port while a browser is logged in. In a terminal, the process
+continues to run and prints codes, which confirm sensitive actions of that browser.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _PATIENCE: Final = 10.0  # seconds for the owner to answer
 _LAST_PAGE: Final = 2.0  # seconds for a browser to load the page after its log-out
 _LINE: Final = 4_096
-_BACKGROUND: Final = 1.0  # seconds between checks of a background process whether it is in front again
+_BACKGROUND: Final = 1.0  # a background process checks at this interval whether it is in front again
 _ABOUT_CODES: Final = (
     "greenroom console: type the code in the browser to make a key, export, or read as another agent; it "
     "works once, within ten minutes, and Enter prints a new one"
@@ -53,7 +53,7 @@ def console(chosen: argparse.Namespace, resolved: Resolved) -> int:
     browser = None if chosen.print_only or not found.reads_files() else found
     terminal = secrets.token_urlsafe() if _has_terminal() else None
     made = None
-    with suppress(ControlSocketError, NoOwnerError):  # it does not serve browsers, or there is none
+    with suppress(ControlSocketError, NoOwnerError):  # no owner, or the owner does not serve browsers
         link = Link(read_only=chosen.read_only, as_file=browser is not None, terminal=terminal)
         made = json.loads(call(resolved.settings.data, link, patience=_PATIENCE))
     if made is None:
@@ -73,9 +73,9 @@ def console(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 
 def _stay(new_code: NewCode) -> int:
-    """Print a new code of the owner at each Enter; return the exit code.
+    """Print a new code from the owner at each Enter; return the exit code.
 
-    It ends with Ctrl-C or at the end of input.
+    This ends with Ctrl-C or at the end of input.
     """
     try:
         remark("greenroom console: Ctrl-C ends this command; the browser stays logged in")
@@ -120,7 +120,7 @@ def _serve_it(
 
 
 def _on_loopback(settings: Settings) -> Settings:
-    """Return settings to serve one browser: a free loopback port that requires a key."""
+    """Return settings that serve one browser: on a free loopback port that requires a key."""
     return replace(
         settings,
         http=HostPort("127.0.0.1", 0),
@@ -160,7 +160,7 @@ async def _open(
 
 
 def _open_browser(browser: Browser, file: Path) -> bool:
-    """Open a browser at the link's file; return whether one certainly opened."""
+    """Open a browser at the link's file; return whether a browser certainly opened."""
     if not browser.open_file(file):
         return False
     remark("greenroom console: if no browser shows it, `greenroom console --print` prints the address")
@@ -181,12 +181,12 @@ def _has_terminal() -> bool:
 
 
 def _print_code(code: str) -> None:
-    """Print a code to standard output like the link, not to a log."""
+    """Print a code to standard output, where the link goes, and not to a log."""
     say(f"Code: {code}")
 
 
 async def _print_at_enter_while_serving(new_code: NewCode) -> None:
-    """Print a code at each Enter, in a process that also serves."""
+    """Print a code at each Enter, in a process that serves at the same time."""
     descriptor = sys.stdin.fileno()
     while True:
         await trio.lowlevel.wait_readable(descriptor)
@@ -199,8 +199,8 @@ async def _print_at_enter_while_serving(new_code: NewCode) -> None:
 
 
 def _has_line(descriptor: int) -> bool:
-    """Read a line; return whether there was one."""
+    """Read a line; return whether there was a line."""
     try:
         return bool(os.read(descriptor, _LINE))
-    except OSError:  # the terminal is gone
+    except OSError:  # the terminal was closed
         return False

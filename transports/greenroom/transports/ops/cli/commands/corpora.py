@@ -30,7 +30,7 @@ from greenroom.transports.ops.cli.support.open_store import open_store
 
 
 async def corpora(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Run one of the actions; return the exit code."""
+    """Run an action on corpora; return the exit code."""
     settings = resolved.settings
     async with open_store(settings) as runtime:
         scope = KNOWLEDGE if chosen.action == "list" else "knowledge:write"

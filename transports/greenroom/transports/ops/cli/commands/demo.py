@@ -1,7 +1,7 @@
-"""`greenroom demo`: a server, two agents and a crash; every printed claim is checked.
+"""`greenroom demo`: a server, two agents and a crash; it checks each printed claim.
 
 The server is a separate process on a temporary folder, and the agents connect over a real WebSocket. The
-story is in `demo_story`; this module sets it up.
+story is in `demo_story`; this module starts the server for it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from greenroom.transports.base.config.settings import CONFIG_VARIABLE, PREFIX
 from greenroom.transports.ops.cli.support.error_report import leaf_errors, run_until_signal
 from greenroom.transports.ops.cli.support.step_printer import StepPrinter
 
-PATIENCE: Final = 60.0  # seconds for the whole demo, which takes a tenth of that
+PATIENCE: Final = 60.0  # seconds for the whole demo, which usually takes a tenth of this time
 ANNOUNCEMENT: Final = "greenroom serve: listening on "
 _STORY: Final = "greenroom.transports.ops.cli.commands.demo_story"
 Starter = Callable[[str], Awaitable[tuple[str, trio.Process]]]
@@ -63,7 +63,7 @@ async def _play(printer: StepPrinter, start: Starter) -> None:
             nursery.start_soon(trio.to_thread.run_sync, partial(import_module, _STORY))  # slow
             url, server = await start("127.0.0.1:0")
     printer.tell(f"it listens at {url} after {trio.current_time() - begun:.1f} s")
-    from greenroom.transports.ops.cli.commands.demo_story import story  # noqa: PLC0415 - it is loaded while the server starts
+    from greenroom.transports.ops.cli.commands.demo_story import story  # noqa: PLC0415 - loads during the server's start
 
     await story(printer, start, url, server)
 
@@ -71,7 +71,7 @@ async def _play(printer: StepPrinter, start: Starter) -> None:
 async def _start_server(nursery: trio.Nursery, home: Path, address: str) -> tuple[str, trio.Process]:
     """Start a server on the store in `home`, without this user's settings.
 
-    It ends with the nursery.
+    The server ends with the nursery.
     """
     configuration = home / "config.toml"
     configuration.touch()
@@ -87,7 +87,7 @@ async def _start_server(nursery: trio.Nursery, home: Path, address: str) -> tupl
             check=False,
             deliver_cancel=_kill,
             env=environment | {CONFIG_VARIABLE: str(configuration)},
-            start_new_session=True,  # Ctrl-C is for this process, which ends the server
+            start_new_session=True,  # only this process gets Ctrl-C; it then ends the server
         )
     )
     first: str = await nursery.start(_listen_to, process.stderr)
@@ -103,7 +103,7 @@ async def _kill(process: trio.Process) -> None:
 async def _listen_to(
     errors: trio.abc.ReceiveStream, *, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """Report the server's announcement, or its last line; read on, so that it never blocks."""
+    """Report the server's announcement, or its last line; read on, so the server never blocks."""
     output, is_announced = "", False
     async for part in errors:
         output = "" if is_announced else output + part.decode(errors="replace")

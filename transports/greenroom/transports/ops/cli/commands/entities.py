@@ -34,11 +34,11 @@ from greenroom.transports.ops.cli.support.open_store import open_store
 from greenroom.transports.ops.cli.support.terminal import printable
 
 _MOST_BYTES: Final = 4_194_304
-"""Bytes of a file; more than an accepted one may have."""
+"""The most bytes that are read of a file; no accepted file has as many."""
 
 
 async def entities(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Run one of the actions; return the exit code."""
+    """Run an action on entities; return the exit code."""
     settings = resolved.settings
     try:
         request = _request(chosen)
@@ -75,7 +75,7 @@ def _request(chosen: argparse.Namespace) -> Any:
 
 
 def _files(path: Path) -> list[DeclarationFile]:
-    """Return a file, or the manifests in a folder."""
+    """Return one file, or the manifests in a folder."""
     paths = [path / name for name in MANIFESTS if (path / name).is_file()] if path.is_dir() else [path]
     found: list[DeclarationFile] = []
     for each in paths:

@@ -39,7 +39,7 @@ _WORDS: Final = {
     "hook_events": "records of ingested events from hooks",
     "hook_sessions": "records of sessions of clients that have hooks",
 }
-"""The texts of counts with unclear names."""
+"""The texts for counts whose names are unclear."""
 
 
 async def erase(chosen: argparse.Namespace, resolved: Resolved) -> int:
@@ -83,7 +83,7 @@ async def _send(request: EraseUser, settings: Settings) -> tuple[UserErased, boo
 
 
 async def _is_confirmed(chosen: argparse.Namespace) -> bool:
-    """Ask the user at the terminal, if there is one."""
+    """Ask the user at the terminal for consent, if there is a terminal."""
     if sys.stdin is None or not sys.stdin.isatty() or chosen.json:
         return False
     remark("greenroom erase: that cannot be undone; to continue, type the user's name:")
@@ -93,7 +93,7 @@ async def _is_confirmed(chosen: argparse.Namespace) -> bool:
 
 
 async def _finish(chosen: argparse.Namespace, settings: Settings, done: UserErased | None) -> int:
-    """Rewrite the file, unless a server uses it."""
+    """Rewrite the store's file, unless a server uses it."""
     try:
         async with open_store(settings) as runtime:  # delivers waiting messages to actors before the rewrite
             if runtime.role != "owner":

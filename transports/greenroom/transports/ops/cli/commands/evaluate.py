@@ -1,7 +1,7 @@
-"""`greenroom evaluate`: measures searches on the user's own memories.
+"""`greenroom evaluate`: measures how well searches find the user's own memories.
 
-Each line of the file is a query with the keys of the memories to find. Each query runs in each mode, without
-counting as use. ``--template`` writes such a file to fill in.
+Each line of the file has a query and the keys of the memories to find. Each query runs in each mode, and does
+not count as use of the memories. ``--template`` writes such a file, which the user fills in.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _NEEDS: Final = ("greenroom evaluate", "memory:read")
 MODES: Final[tuple[SearchMode, ...]] = ("semantic", "hybrid", "exact")
 _NAME_WIDTH: Final = 24
 _ABOUT: Final = 300
-"""Characters of a memory in a template."""
+"""The most characters of a memory in a template."""
 _ORDER: Final = (*(f"R@{depth}" for depth in DEPTHS), f"hit@{RANKED}", "MRR", f"nDCG@{RANKED}", NEWER, EMPTY)
 
 
@@ -114,7 +114,7 @@ async def _begin(path: Path, count: int, settings: Settings) -> int:
 
 
 async def _draw(count: int, settings: Settings) -> tuple[list[MemoryLine], int]:
-    """Draw a number of memories at random; return them, and the number of all."""
+    """Draw memories at random; return them, and the number of all memories."""
     drawn: list[MemoryLine] = []
     seen = 0
     async with open_store(settings) as runtime:
@@ -123,7 +123,7 @@ async def _draw(count: int, settings: Settings) -> tuple[list[MemoryLine], int]:
             async for page in pages:
                 for line in page:
                     seen += 1
-                    # Reservoir sampling: the n-th replaces a drawn one with the probability count / n.
+                    # Reservoir sampling: the n-th memory replaces a drawn one with the probability count / n.
                     place = len(drawn) if len(drawn) < count else random.randrange(seen)  # noqa: S311  no secret
                     if place < count:
                         drawn[place : place + 1] = [msgspec.json.decode(line, type=MemoryLine)]
@@ -148,7 +148,7 @@ def _read(path: Path) -> Iterator[JudgedQuery]:
 
 
 def _figures(found: dict[str, list[Judged]]) -> dict[str, dict[str, dict[str, float]]]:
-    """Return the means by mode and group; the group ``all`` has every query."""
+    """Return the means by mode and group; the group ``all`` includes every query."""
     figures: dict[str, dict[str, dict[str, float]]] = {}
     for mode, rows in found.items():
         groups: dict[str, list[Judged]] = {"all": rows}
@@ -186,7 +186,7 @@ def _reliability(scored: Sequence[Scored]) -> dict[str, object]:
 
 
 def _score_table(scored: Sequence[Scored]) -> str:
-    """Return the share of correct first results of semantic searches, by score."""
+    """Render, by score, the share of correct first results of semantic searches."""
     lines = [f"{'score (semantic)':{_NAME_WIDTH}}{'found':>9}{'score':>9}{'right':>9}"]
     for each in reversed(tenths(scored)):
         cells = (f"{each.found:,}", *(_cell("", share) for share in (each.score, each.right)))

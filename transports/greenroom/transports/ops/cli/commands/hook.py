@@ -1,6 +1,6 @@
 """`greenroom hook`: answers a client's event, or enqueues it for the next owner.
 
-The owner of the folder replies through its control socket. Without an owner this process opens the store,
+The owner of the folder replies through its control socket. Without an owner, this process opens the store
 without an embedder. `hooks.guard` ensures that the client never waits.
 """
 
@@ -33,9 +33,9 @@ from greenroom.transports.ops.control.client import ControlSocketError, Drain, H
 _ASKING: Final = frozenset({"session-start", "user-prompt"})
 _POKE_SECONDS: Final = 1.0
 _RESERVE_SECONDS: Final = 0.2
-"""The part of the time limit that is reserved for the case that the owner does not reply."""
+"""This part of the time limit is reserved in case the owner does not reply."""
 _TAKING_SECONDS: Final = 0.5
-"""The most for draining the spool, besides a third of the remaining time."""
+"""Draining the spool takes at most this long, and at most a third of the remaining time."""
 _PARTIAL: Final = "(Greenroom: partial, since it was found by words alone.)"
 
 
@@ -74,7 +74,7 @@ def _carry_out(
         event = make_event(chosen.name, chosen.client, hook_input, [])
         return _answer(settings, principal, event, run)
     if enqueue(settings.data, principal, chosen.name, chosen.client, hook_input, os.environ):
-        with suppress(NoOwnerError, ControlSocketError):  # without a free owner the event waits
+        with suppress(NoOwnerError, ControlSocketError):  # without an owner that replies the event waits
             call(settings.data, Drain(), patience=_POKE_SECONDS)
     return "", 0
 
@@ -94,9 +94,9 @@ def _answer(settings: Settings, principal: Principal, event: HookEvent, run: Run
 
 
 def _answer_here(settings: Settings, principal: Principal, event: HookEvent, run: Run) -> HookAnswer:
-    """Query the store without a control socket: attached, or as the owner without an embedder.
+    """Query the store without the control socket: attached, or as owner without an embedder.
 
-    The spool is drained before a session starts, so that it knows of the one before.
+    The spool is drained before a session starts, so that the new session knows the one before.
     """
     import trio  # noqa: PLC0415 - slow to import, and not needed with an owner
 
@@ -123,9 +123,9 @@ def _of_findings(number: int) -> str:
 
 
 def _with_failures(client: str, folder: Path, context: str, message: str) -> tuple[str, str]:
-    """Add the unreported failures to the user's line, or else to the model's text.
+    """Add the unreported failures to the user's line, else to the model's text.
 
-    The model gets no foreign text.
+    The text for the model contains nothing that others wrote.
     """
     failed = failures_of(folder)
     if not failed.untold:

@@ -1,4 +1,4 @@
-"""`greenroom ingest`: puts files and folders into a corpus, once or as they change.
+"""`greenroom ingest`: puts files and folders into a corpus, once or whenever they change.
 
 If a server is running, the command attaches to it. This process reads the files.
 """
@@ -33,7 +33,7 @@ from greenroom.transports.ops.cli.support.open_store import embedder_choice, ope
 from greenroom.transports.ops.cli.support.terminal import printable, show_progress
 
 _SHOWN = 20
-"""Files left out that are named in the text output."""
+"""The text output names at most this many files that were left out."""
 
 
 def ingest(chosen: argparse.Namespace, resolved: Resolved) -> int:
@@ -71,7 +71,7 @@ async def _ingest(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 async def _keep_up(chosen: argparse.Namespace, ingestion: Ingestion, roots: list[str]) -> NoReturn:
     """Apply changes of the files until interrupted."""
-    async with watch(roots) as changes:  # before the first ingest, so that no change is missed
+    async with watch(roots) as changes:  # starts before the first ingest, so that no change is missed
         _show(chosen, await ingestion.files(roots))
         remark(f"greenroom ingest: watching {', '.join(map(printable, roots))}")
         while True:
@@ -82,7 +82,7 @@ async def _keep_up(chosen: argparse.Namespace, ingestion: Ingestion, roots: list
 
 
 def reach_of(settings: Settings) -> Reach:
-    """Return what a command's user may ingest: anything except the program's own folders."""
+    """Return what the user of a command may ingest: anything except the program's own folders."""
     return Reach(roots=None, closed=own_folders(settings))
 
 

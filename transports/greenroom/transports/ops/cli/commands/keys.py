@@ -32,7 +32,7 @@ from greenroom.transports.ops.cli.support.terminal import printable
 
 
 async def keys(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Run one of the actions; return the exit code."""
+    """Run an action on keys; return the exit code."""
     settings = resolved.settings
     request, show = _request(chosen, settings)
     async with open_store(settings, may="create" if chosen.action == "create" else "own") as runtime:

@@ -1,4 +1,4 @@
-"""Commands on a stopped store; each takes the owner's lock while it runs."""
+"""Commands on a stopped store; each command holds the owner's lock while it runs."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ from greenroom.transports.ops.cli.support.audit_record import operator, record, 
 from greenroom.transports.ops.cli.support.open_store import encryption, open_store, runtime_options
 from greenroom.transports.ops.control.client import NoOwnerError, as_json, merge_verify_results
 
-_STARTING_SECONDS: Final = 5.0  # a starting server may hold the lock for so long before it listens
+_STARTING_SECONDS: Final = 5.0  # a server that starts may hold the lock this long before it listens
 _RETRY_SECONDS: Final = 0.05
 
 
 def run_as_owner(
     chosen: argparse.Namespace, settings: Settings, ask_owner: Callable[[], dict[str, Any]] | None
 ) -> dict[str, Any]:
-    """Run a command on the folder itself and return the result as JSON values.
+    """Run a command directly on the folder, and return the result as JSON values.
 
-    A starting server holds the lock before it listens; until it does, both ways are tried in turn.
+    A server that starts holds the lock before it listens. Until it listens, this tries both ways in turn.
     """
     patience_ends = time.monotonic() + _STARTING_SECONDS
     while True:
@@ -133,6 +133,6 @@ def _carry_out(chosen: argparse.Namespace, settings: Settings) -> dict[str, Any]
 
 def _restore(source: Path, settings: Settings) -> RestoreInfo:
     done = restore(source, settings.data, encryption=encryption(settings), secrets=settings.secrets)
-    if done.has_secret:  # otherwise a new secret would be made, and the right one may still be restored
+    if done.has_secret:  # otherwise this makes a new secret, and the right one may still be restored
         record_afterwards(settings, "restore_store", source=str(source)[:LONGEST])
     return done

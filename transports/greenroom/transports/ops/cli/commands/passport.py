@@ -1,6 +1,6 @@
-"""`greenroom passport`: exports sessions to files and restores them, and shows signers.
+"""`greenroom passport`: exports sessions to files, restores sessions, and lists signers.
 
-If a server is running, the command attaches to it, and it does the work.
+If a server is running, the command attaches to it, and the server does the work.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _OWN_ALONE: Final = 0o600
 
 
 class _PassportCommandError(GreenroomError):
-    """The action cannot be done; the message says why."""
+    """The action failed; the message has the reason."""
 
 
 async def passport(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Run one of the actions; return the exit code."""
+    """Run an action on passports; return the exit code."""
     settings = resolved.settings
     try:
         embedder = embedder_choice(settings, os.environ)
@@ -155,7 +155,7 @@ def _read(path: Path) -> str:
         raise _PassportCommandError(f"{path} is no passport: it is not UTF-8") from None
 
 
-def _passphrase(is_wanted: bool, *, twice: bool) -> str | None:  # noqa: FBT001  the first word says it
+def _passphrase(is_wanted: bool, *, twice: bool) -> str | None:  # noqa: FBT001  named by the first word
     """Return the passphrase from the environment or the terminal, never from the command line."""
     if not is_wanted:
         return None

@@ -1,4 +1,4 @@
-"""`greenroom preferences`: shows and changes a user's preferences for every tool.
+"""`greenroom preferences`: shows and changes the preferences that a user has for every tool.
 
 If a server is running, the command attaches to it.
 """
@@ -19,7 +19,7 @@ from greenroom.transports.ops.cli.support.open_store import open_store
 
 
 async def preferences(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Run one of the actions; return the exit code."""
+    """Run an action on preferences; return the exit code."""
     settings = resolved.settings
     request = SetPreferences(
         preferences=_patch(chosen), expected_version=getattr(chosen, "expected_version", None)
@@ -38,7 +38,7 @@ async def preferences(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 
 def _patch(chosen: argparse.Namespace) -> msgspec.Raw:
-    """Return the merge patch of an action; an empty one only reads."""
+    """Return the merge patch of an action; an empty patch only reads."""
     if chosen.action == "get":
         return msgspec.Raw(b"{}")
     patch = "null" if chosen.action == "remove" else _as_json(chosen.value)
@@ -48,7 +48,7 @@ def _patch(chosen: argparse.Namespace) -> msgspec.Raw:
 
 
 def _as_json(text: str) -> str:
-    """Return a text that is JSON unchanged, and any other text as a string."""
+    """Return a text unchanged if it is JSON; otherwise, return it as a JSON string."""
     try:
         json.loads(text)
     except ValueError:

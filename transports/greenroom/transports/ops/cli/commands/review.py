@@ -1,4 +1,4 @@
-"""`greenroom review`: the user's review of memories that rules found in transcripts.
+"""`greenroom review`: lets the user review memories that rules found in transcripts.
 
 If a server is running, the command attaches to it. The spool is drained first.
 """
@@ -31,7 +31,7 @@ _TAKING_SECONDS: Final = 5.0  # for draining the spool
 
 
 async def review(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Run one of the actions; return the exit code."""
+    """Run an action of the review; return the exit code."""
     async with open_store(resolved.settings) as runtime:
         principal = await acting_principal(runtime, resolved.settings, "greenroom review", "memory:read")
         await drain_spool(runtime, resolved.settings.data, _TAKING_SECONDS)
@@ -63,7 +63,7 @@ async def _unreviewed(agent: Agent, principal: Principal) -> list[MemoryView]:
 
 
 async def _decide(agent: Agent, action: str, memory: MemoryView | None, memory_id: str) -> None:
-    """Accept or forget one memory, and print that."""
+    """Accept or forget one memory, and print the decision."""
     if memory is None:
         raise Refusal(
             "MEMORY_NOT_FOUND", f"no memory {memory_id!r} is unreviewed; `greenroom review list` shows those"
@@ -82,7 +82,7 @@ def _show(found: list[MemoryView], *, as_json: bool) -> None:
         return
     for memory in found:
         say(f"{memory.memory_id}  {memory.created_at:%Y-%m-%d %H:%M} UTC  {_source(memory)}")
-        text = memory.text  # all of it, since a reviewer must see that
+        text = memory.text  # the whole text, since a reviewer must see all of it
         if memory.withheld:
             text = f"({memory.size_bytes:,} bytes, too large for a list; `greenroom export` writes it)"
         say(f"    {printable(' '.join(text.split()))}")
@@ -91,7 +91,7 @@ def _show(found: list[MemoryView], *, as_json: bool) -> None:
 
 
 def _source(memory: MemoryView) -> str:
-    """Return the source of a memory, as far as known."""
+    """Return the source of a memory, if it is known."""
     metadata = json.loads(bytes(memory.metadata or b"{}"))
     provenance = metadata.get("provenance")
     if not isinstance(provenance, dict):

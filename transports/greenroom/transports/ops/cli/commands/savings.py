@@ -1,7 +1,7 @@
 """`greenroom savings`: tokens that agents did not have to read, by operation and day.
 
-If a server is running, the command attaches to it. Counts of the last minute are not written yet, and not
-shown.
+If a server is running, the command attaches to it. The counts of the last minute are not yet written, so the
+command does not show them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from greenroom.transports.ops.cli.support.open_store import open_store
 from greenroom.transports.ops.cli.support.terminal import painted
 
 _BAR: Final = 40
-"""Characters of the longest bar."""
+"""The longest bar has this many characters."""
 _FULL: Final = "\u2588"
 _HEAD: Final = (
     *("operation", "calls", "would have read", "read", "saved", "half within"),
@@ -80,7 +80,7 @@ def _caches(report: SavingsReport) -> list[str]:
 
 
 def _days(days: Sequence[DaySavings]) -> list[str]:
-    """Render a bar per day: green for saved tokens, red if answers cost more."""
+    """Render a bar for each day: green for saved tokens, red if replies cost more."""
     most = max(1, *(abs(each.saved_tokens) for each in days))
     lines: list[str] = []
     for each in days:

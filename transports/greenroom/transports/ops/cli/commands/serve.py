@@ -1,6 +1,6 @@
 """`greenroom serve`: opens the store and serves MCP on stdio, WebSocket and HTTP.
 
-The order at the end: the input ends (if nothing else is served) or a signal comes; open requests are
+At the end, this is the order: the input ends (if only stdio is served) or a signal arrives; open requests are
 answered; the control socket closes; the runtime drains and closes the store; the lock is released.
 """
 
@@ -86,7 +86,7 @@ from greenroom.transports.web.rest.link_files import FOLDER, LinkFiles
 
 logger = logging.getLogger(__name__)
 _START_US_WHERE_THEY_WORK: Final = frozenset({"codex"})
-"""Tools that start their servers in their working folder, and report it in no other way."""
+"""Tools that start their servers in their own working folder, and report the folder in no other way."""
 
 
 Opened = Callable[[Linker, BrowserSessions, trio.Event], Awaitable[None]]
@@ -109,7 +109,7 @@ def serve(_chosen: argparse.Namespace, resolved: Resolved) -> int:
     settings = resolved.settings
     start_logging(settings.log_level, as_json=settings.log_format == "json")
     for name, stream in (("input", sys.stdin), ("output", sys.stdout)):
-        if stream is None and _on_stdio(settings):  # the descriptor was closed at the start
+        if stream is None and _on_stdio(settings):  # the descriptor was already closed at the start
             return _complain(settings)(
                 "serve", f"standard {name} is closed, and MCP is spoken over it", exit_codes.FAILED
             )
@@ -253,7 +253,7 @@ async def _serve(
         drain = Drain(runtime, settings.data)
         served = Served(observed, drain, link, files, sessions.new_code)
         await nursery.start(_control, runtime, drain, partial(serve_control, settings.data, served))
-        gc.freeze()  # imported objects stay, so collections need not look at them
+        gc.freeze()  # imported objects stay alive, so collections need not visit them
         async with server.running(), trio.open_nursery() as serving:
             await sockets.serve(
                 serving,
@@ -296,7 +296,7 @@ async def _open_indexes(
 
 
 def _tell_where(resolved: Resolved, sockets: Sockets, *, needs_key: bool) -> None:
-    # Programs parse these lines for the ports, so the format is stable.
+    # Programs read the ports from these lines, so the format must not change.
     for _, url in sockets.urls():
         if resolved.settings.log_format == "json":
             logger.info("listening", extra={EVENT: {"event": "listening", "url": url}})
@@ -308,7 +308,7 @@ def _tell_where(resolved: Resolved, sockets: Sockets, *, needs_key: bool) -> Non
 
 _STOP_SECONDS: Final = 0.5  # the rest of one second is for close frames and the runtime
 _REFUSAL_SECONDS: Final = 5.0
-"""Seconds for a client on standard input to send its first request, if it only gets a refusal."""
+"""Seconds in which a client on standard input may send its first request, if it only gets a refusal."""
 
 
 async def _control(
@@ -357,7 +357,7 @@ def _on_stdio(settings: Settings) -> bool:
 async def _enter_or_refuse(
     stack: AsyncExitStack, opening: AbstractAsyncContextManager[Authentication], settings: Settings
 ) -> Authentication:
-    """Open the authentication; if the key on standard input is invalid, tell its client."""
+    """Open the authentication; report an invalid key on standard input to the client there."""
     try:
         return await stack.enter_async_context(opening)
     except* AuthenticationError as refused:
@@ -370,7 +370,7 @@ async def _enter_or_refuse(
 async def _serve_stdio(
     server: McpServer, limits: Limits, stop: trio.Event, authentication: Authentication
 ) -> int:
-    """Serve the client on standard input and output until it or its key ends."""
+    """Serve the client on standard input and output until the client or its key ends."""
     with trio.CancelScope() as scope:
 
         def lose(sentence: str) -> None:
@@ -395,16 +395,16 @@ def _client_folder(name: str | None) -> str | None:
 async def _stop_on_signal(
     stop: trio.Event, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """Set `stop` at the first signal, and let the second one kill the process."""
+    """Set `stop` at the first signal; the second signal kills the process."""
     signals = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # `nohup` ignores it
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # `nohup` sets it to be ignored
         signals.append(signal.SIGHUP)
     with trio.open_signal_receiver(*signals) as received:
         task_status.started()
         number = await anext(received)
     for each in signals:
         signal.signal(each, signal.SIG_DFL)
-    # At the default level nothing is logged here: a client that does not read standard error must not keep
+    # At the default level nothing is logged here: if a client does not read standard error, it must not keep
     # this process from ending.
     logger.debug("%s: answering open requests, then ending", signal.Signals(number).name)
     stop.set()

@@ -1,4 +1,4 @@
-"""`greenroom setup`: adds Greenroom to clients' files, tries it, and undoes that."""
+"""`greenroom setup`: adds Greenroom to clients' files, tries the server, and can undo both."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from greenroom.transports.ops.cli.support.terminal import printable
 
 
 async def setup(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Set up, check or undo each client; one's failure does not stop the others."""
+    """Set up, check or undo each client; one failure does not stop the others."""
     unfit = _unfit(chosen)
     if unfit is not None:
         return complain("setup", unfit, exit_codes.USAGE)
@@ -63,7 +63,7 @@ async def setup(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 
 def _unfit(chosen: argparse.Namespace) -> str | None:
-    """Return why the options of the command line conflict, or None."""
+    """Return why the options of the command line conflict; None if they do not."""
     if chosen.undo + chosen.check + chosen.only_print > 1:
         return "take one of --undo, --check and --print"
     if chosen.plugin and (chosen.clients or chosen.undo or chosen.check):
@@ -119,7 +119,7 @@ async def _set_up(name: str, client: Client, chosen: argparse.Namespace, resolve
             return
         if not await is_agreed(name, chosen):
             raise SetupError("nothing was written; --yes does it")
-        keep_record(path, record)  # first, so that every change can be undone
+        keep_record(path, record)  # stored first, so that every change can be undone
         await _put(name, client, text, wanted, record)
         say(f"{name}: written")
     if not chosen.only_print:
@@ -129,14 +129,14 @@ async def _set_up(name: str, client: Client, chosen: argparse.Namespace, resolve
 
 
 async def _put(name: str, client: Client, text: str | None, wanted: str | None, record: Record) -> None:
-    """Add the entry by the client's own command if possible, else to its file."""
+    """Add the entry with the client's own command if possible, else directly to its file."""
     path, program = client.path(), client.program()
     if client.own is not None and program is not None:
         try:
             written = await put_by_client(client, program, record.entry)
         except SetupError as error:
             remark(f"greenroom setup: {name}: {printable(str(error))}; its file is edited instead")
-            text = read(path)  # the command may have made a part of the change
+            text = read(path)  # the command may have made only a part of the change
             wanted, _ = put_in(client, text, record.entry, None)
             keep_record(path, msgspec.structs.replace(record, written=wanted or ""))
         else:
@@ -146,7 +146,7 @@ async def _put(name: str, client: Client, text: str | None, wanted: str | None, 
 
 
 async def _undo(name: str, client: Client, chosen: argparse.Namespace) -> None:
-    """Undo the last setup first, since entry and hooks may be in one file."""
+    """Undo a setup, last change first, since entry and hooks may share a file."""
     path, record = client.path(), None if chosen.hooks else record_of(client.path())
     if record is None and hooks_record(name) is None:
         raise SetupError("it was not set up by this command, so nothing is taken back")
@@ -165,7 +165,7 @@ async def _undo(name: str, client: Client, chosen: argparse.Namespace) -> None:
 
 
 async def _take(name: str, client: Client, text: str | None, without: str | None, record: Record) -> None:
-    """Remove the entry by the client's command if that added it, else from its file."""
+    """Remove the entry with the client's command if that added it, else from the file."""
     path, program = client.path(), client.program()
     if record.by_client and program is not None:
         try:
@@ -183,7 +183,7 @@ async def _take(name: str, client: Client, text: str | None, without: str | None
 def _show(
     client: Client, before: str | None, after: str | None, *, ours_before: bool, ours_after: bool
 ) -> None:
-    """Print the change; other servers' values, which may be keys, are masked."""
+    """Print the change; values of other servers are masked, since they may be keys."""
     show_change(
         client.path(),
         render_masked(client, before, ours=ours_before),
@@ -192,7 +192,7 @@ def _show(
 
 
 def _write_plugin(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Write the plugin into a new or empty folder, or over an earlier plugin."""
+    """Write the plugin into a new or empty folder, or replace an earlier plugin."""
     name, folder = "claude-code", Path(chosen.plugin).absolute()
     files = plugin_files(
         CLIENTS[name].entry(*start_command(name, resolved)), own_hook_entries(name, resolved)

@@ -1,4 +1,4 @@
-"""`greenroom setup --check`: the state of each client, its last use, and problems."""
+"""`greenroom setup --check`: shows the state of each client, its last use, and its problems."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from greenroom.transports.ops.cli.support.terminal import printable
 class Checked(msgspec.Struct, kw_only=True):
     """The state of a client."""
 
-    client: str  # its name in `greenroom setup`
+    client: str  # the client's name in `greenroom setup`
     file: str
     found: bool  # whether it seems to be installed
     configured: bool = False  # whether Greenroom is among its servers
-    version: str | None = None  # its own version; None if it cannot be found quickly
-    # The version of Greenroom that its entry starts; None if it was not or could not be started.
+    version: str | None = None  # the client's version; None if it cannot be found quickly
+    # The version of Greenroom that the client's entry starts; None if it was not or could not be started.
     server: str | None = None
     tools: int | None = None  # the number of that server's tools
-    hooks: str | None = None  # the state of its hooks; None without hooks
-    # The time of its agent's last action in the folder; None without a record.
+    hooks: str | None = None  # the state of the client's hooks; None without hooks
+    # When the client's agent last acted in the folder; None without a record.
     last_seen: datetime | None = None
     wrong: list[str] = msgspec.field(default_factory=list)  # its problems, one sentence each
 
@@ -62,7 +62,7 @@ async def check(names: Sequence[str], resolved: Resolved, *, as_json: bool) -> i
 
 
 def inspect_client(name: str, resolved: Resolved) -> Checked:
-    """Return the state of a client from its files; nothing is started."""
+    """Return the state of a client from its files, without starting a server."""
     client = CLIENTS[name]
     result = Checked(client=name, file=str(client.path()), found=client.is_installed())
     try:
@@ -80,7 +80,7 @@ def inspect_client(name: str, resolved: Resolved) -> Checked:
 
 
 async def try_out(result: Checked, resolved: Resolved) -> None:
-    """Start the server of a configured client as the client would; add the result."""
+    """Start the server of a configured client as the client does; add the outcome."""
     client = CLIENTS[result.client]
     try:
         record, entry = record_of(client.path()), find_entry(client, read(client.path()))
@@ -107,7 +107,7 @@ async def _ask_versions(found: Iterable[Checked]) -> None:
 
 
 async def _ask_audit_log(found: Iterable[Checked], resolved: Resolved) -> None:
-    """Find when each configured client was last here, if there is a store."""
+    """Find when each configured client was last active here, if there is a store."""
     configured = [each for each in found if each.configured]
     folder = resolved.settings.data
     if not configured or not folder.is_dir() or not any(folder.iterdir()):

@@ -1,4 +1,4 @@
-"""The hooks in a client's own file, and the consent to changes of such files."""
+"""The hooks in a client's own file, and the user's consent to changes of files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PART: Final = "hooks"
 
 
 async def set_up_hooks(name: str, chosen: argparse.Namespace, resolved: Resolved) -> None:
-    """Add the hooks to a client's file, or print that it has none."""
+    """Add the hooks to a client's file, or print that the client has no hooks."""
     if name not in HOOK_CLIENTS:
         nothing = f"its hooks are not known; those that can be set up are {', '.join(HOOK_CLIENTS)}"
         if name in chosen.clients:
@@ -50,14 +50,14 @@ async def set_up_hooks(name: str, chosen: argparse.Namespace, resolved: Resolved
             return
         if not await is_agreed(name, chosen):
             raise SetupError("no hooks were written; --yes does it")
-        keep_record(path, record, _PART)  # first, so that every change can be undone
+        keep_record(path, record, _PART)  # stored first, so that every change can be undone
         replace(path, text, record.written)
     if not chosen.only_print:
         say(f"{name}: hooks are set up; now {HOOK_CLIENTS[name].after}")
 
 
 async def take_back_hooks(name: str, chosen: argparse.Namespace) -> None:
-    """Remove the hooks from a client's file if this command added them."""
+    """Remove the hooks from a client's file if this command added the hooks."""
     record = hooks_record(name)
     if record is None:
         return
@@ -95,7 +95,7 @@ def hooks_state(name: str, resolved: Resolved) -> tuple[str | None, list[str]]:
 
 
 def _stopped(name: str, text: str | None, entries: dict[str, Any]) -> list[str]:
-    """Return the reasons why a client does not run existing hooks."""
+    """Return the reasons why a client does not run hooks that are in its file."""
     wrong = []
     if are_off(name, text):
         wrong.append("its hooks are switched off, all of them, by the client's own setting")
@@ -114,7 +114,7 @@ def _stopped(name: str, text: str | None, entries: dict[str, Any]) -> list[str]:
 
 
 def hooks_record(name: str) -> Record | None:
-    """Return the record of the hooks in a client's file, if any."""
+    """Return the record of the hooks in a client's file; None if there is none."""
     return record_of(hooks_path(name), _PART) if name in HOOK_CLIENTS else None
 
 
@@ -125,7 +125,7 @@ def own_hook_entries(name: str, resolved: Resolved) -> dict[str, Any]:
 
 
 def show_change(path: Path, before: str, after: str) -> None:
-    """Print the difference of a file's texts, which have no secrets."""
+    """Print the difference between two texts of a file; these contain no secrets."""
     name = str(path)
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), name, name, n=2, lineterm="")
     for line in lines:
@@ -133,7 +133,7 @@ def show_change(path: Path, before: str, after: str) -> None:
 
 
 async def is_agreed(name: str, chosen: argparse.Namespace) -> bool:
-    """Ask the user at the terminal, if there is one."""
+    """Ask the user at the terminal for consent, if there is a terminal."""
     if chosen.yes:
         return True
     if sys.stdin is None or not sys.stdin.isatty():

@@ -1,6 +1,6 @@
 """`backup`, `restore`, `repair`, `verify`, `stats`, `readmit` and other commands on a store.
 
-The owner of a running store gets a request at its control socket, which needs neither trio nor the runtime
+The owner of a running store gets a request at its control socket; this needs neither trio nor the runtime
 here. `offline` opens a stopped store with the owner's lock.
 """
 
@@ -28,11 +28,11 @@ from greenroom.transports.ops.control.client import (
     call,
 )
 
-_PATIENCE: Final = 8.0  # seconds without a reply or a sign of the owner
+_PATIENCE: Final = 8.0  # the most seconds without a reply or a sign of the owner
 
 
 def run(chosen: argparse.Namespace, resolved: Resolved) -> int:
-    """Run the command through the owner or as the owner; return the exit code."""
+    """Run the command through the store's owner, or as the owner; return the exit code."""
     request = _request(chosen)
     ask = partial(_ask_owner, resolved.settings, request) if request is not None else None
     if ask is not None:
@@ -57,7 +57,7 @@ def _ask_owner(settings: Settings, request: Request) -> dict[str, Any]:
 
 
 def _request(chosen: argparse.Namespace) -> Request | None:
-    """Make the request to the owner; None for commands that need a stopped store."""
+    """Make the request to the owner; return None for commands that need a stopped store."""
     match chosen.command:
         case "backup":
             return Backup(destination=os.path.abspath(chosen.destination))  # noqa: PTH100 - follows no link

@@ -1,7 +1,7 @@
-"""`greenroom top`: a running server's figures, updated from its control socket.
+"""`greenroom top`: shows a running server's figures, updated from its control socket.
 
-On a terminal it redraws a frame until q is pressed; elsewhere it prints a line per sample. If the server goes
-away, it waits. It imports neither trio nor the runtime, so it starts fast even on a busy machine.
+On a terminal it redraws the screen until q is pressed; elsewhere it prints one line per sample. If the server
+ends, it waits for the next. It imports neither trio nor the runtime, so it starts fast on a busy machine.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from greenroom.transports.ops.cli.support.top_screen import Sample
 from greenroom.transports.ops.control.client import ControlSocketError, NoOwnerError, Stats, call
 
 _HISTORY: Final = 60  # samples in the row of bars
-_PATIENCE: Final = 5.0  # seconds to wait for one sample
+_PATIENCE: Final = 5.0  # the most seconds to wait for one sample
 
 
 def top(chosen: argparse.Namespace, resolved: Resolved) -> int:
@@ -50,15 +50,15 @@ def top(chosen: argparse.Namespace, resolved: Resolved) -> int:
         with wait_for_key("q", over) as wait:
             _screen(folder, samples(folder, chosen.interval, over, wait))
     except KeyboardInterrupt:
-        pass  # the way to end it
+        pass  # this is how a user ends the command
     return exit_codes.OK
 
 
 def _end_on_signals() -> Event:
     """Turn signals into KeyboardInterrupt, so that the terminal is restored.
 
-    The first signal also sets the returned event: Python drops exceptions of a handler that runs while a
-    generator or an object is finalized, and drawing finalizes many.
+    The first signal also sets the returned event: Python drops an exception that a handler raises while an
+    object or a generator is finalized, and drawing finalizes many of them.
     """
     over = Event()
 
@@ -75,7 +75,7 @@ def _end_on_signals() -> Event:
 def samples(
     folder: Path, interval: float, over: Event, wait: Callable[[float], object] = time.sleep
 ) -> Iterator[Sample | str]:
-    """Yield a sample each `interval` seconds until `over`, or a sentence without one."""
+    """Yield a sample every `interval` seconds until `over`; yield a sentence if there is none."""
     while not over.is_set():
         begun = time.monotonic()
         now = _sample(folder)
@@ -84,7 +84,7 @@ def samples(
 
 
 def _sample(folder: Path) -> Sample | str:
-    """Return a sample, or a sentence why there is none now."""
+    """Return a sample, or a sentence that explains why there is none now."""
     try:
         answer = call(folder, Stats(often=True), patience=_PATIENCE)
     except NoOwnerError:
@@ -95,7 +95,7 @@ def _sample(folder: Path) -> Sample | str:
 
 
 def _once(folder: Path, interval: float, *, as_json: bool) -> int:
-    """Take two samples, which rates need, and print one frame."""
+    """Take two samples, because rates need two, and print one frame."""
     before = now = _sample(folder)
     if isinstance(before, Sample):
         time.sleep(interval)

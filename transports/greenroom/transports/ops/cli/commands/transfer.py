@@ -1,6 +1,6 @@
-"""`greenroom import` and `greenroom export`: memories from and to files.
+"""`greenroom import` and `greenroom export`: read memories from files and write them to files.
 
-If a server is running, the command attaches to it, and it does the work.
+If a server is running, the command attaches to it, and the server does the work.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ async def export_memories(chosen: argparse.Namespace, resolved: Resolved) -> int
         damage: list[Damaged] = []
         count, size, digest, unwritten = await _write(chosen, resolved.settings, part, damage)
         if path is not None and part is not None:
-            os.link(part, path)  # unlike a rename, it fails if the file exists by now
+            os.link(part, path)  # unlike a rename, a link fails if the file exists by now
     except OSError as error:
         return complain(
             "export", f"{path} cannot be written: {error.strerror or error}", exit_codes.NO_ACCESS
@@ -171,7 +171,7 @@ async def export_memories(chosen: argparse.Namespace, resolved: Resolved) -> int
 
 
 def _name_lost(damage: Sequence[Damaged]) -> dict[str, object]:
-    """Print the memories that are damaged on disk and left out; return them as JSON."""
+    """Print which memories are damaged on disk and left out; return these as JSON."""
     found = merge_damage(damage)
     if not isinstance(found, Damaged):
         return {}

@@ -1,7 +1,7 @@
-"""`greenroom watch`: follows a session on a folder's server, or at a WebSocket.
+"""`greenroom watch`: follows a session on the server of a folder, or at a WebSocket.
 
-Messages go to standard output, and remarks on session and connection to standard error. Each read continues
-after the last message, so none is missed or printed twice, even if the server restarts.
+Messages go to standard output; remarks on the session and the connection go to standard error. Each read
+continues after the last message, so no message is missed or printed twice, even if the server restarts.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _VISIBILITIES: Final[Mapping[str, tuple[str, ...]]] = {
     "private": ("bold", "yellow"),
     "agent_only": ("bold", "magenta"),
 }
-_MARGIN: Final = "    | "  # before each further line of a message, so that none looks like a new message
+_MARGIN: Final = "    | "  # precedes all further lines of a message: no line looks like a new message
 _ENDED: Final = frozenset({"terminated", "archived"})
 
 
@@ -88,7 +88,7 @@ class _Session:
 
     @property
     def uri(self) -> str:
-        """The resource to follow."""
+        """The URI of the resource to follow."""
         return SCHEME + self.id
 
 
@@ -101,7 +101,7 @@ async def _follow(
         async with place as seen:
             try:
                 return await _print_all(seen, session, line)
-            except WatchError as error:  # caught here, because nurseries would wrap it into a group
+            except WatchError as error:  # caught here, because nurseries would put it into a group
                 return complain("watch", str(error), exit_codes.FAILED)
     except WatchError as error:
         return complain("watch", str(error), exit_codes.FAILED)
@@ -117,7 +117,7 @@ async def _print_all(seen: _Source, session: _Session, line: Callable[[Message],
                 if session.last is None:
                     _introduce(session, read)
                 async for message in _new_messages(seen, session, read):
-                    # In a thread: a paused reader must not keep this process from answering pings.
+                    # Printing in a thread: if the reader pauses, this process must still answer pings.
                     if not await trio.to_thread.run_sync(say, line(message), abandon_on_cancel=True):
                         return exit_codes.OK
                 status = read["session"]["status"]
@@ -136,7 +136,7 @@ def _introduce(session: _Session, read: dict[str, Any]) -> None:
 
 
 async def _new_messages(seen: _Source, session: _Session, read: dict[str, Any]) -> AsyncIterator[Message]:
-    """Yield the messages after the last one, oldest first, and update the state."""
+    """Yield the messages after the last printed one, oldest first, and update the state."""
     newest: list[Message] = read["messages"]
     if session.last is not None and read["has_more"] and newest[0]["message_id"] > session.last:
         while True:

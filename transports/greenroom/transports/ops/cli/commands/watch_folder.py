@@ -1,6 +1,6 @@
 """The source of `greenroom watch` on a folder, attached to the server that owns it.
 
-It never owns the folder: when the server ends, it waits for the next one. Its methods, and those of the
+It never owns the folder: when the server ends, it waits for the next server. Its methods, and those of the
 source at a WebSocket, raise `WatchError`.
 """
 
@@ -23,7 +23,7 @@ from greenroom.transports.ops.cli.support.open_store import open_store
 R = TypeVar("R")
 SCHEME: Final = "session://"
 _NAME: Final = "greenroom-watch"
-_PAGE: Final = 100  # messages per request if there are many new ones
+_PAGE: Final = 100  # messages per request if many are new
 
 
 class WatchError(Exception):

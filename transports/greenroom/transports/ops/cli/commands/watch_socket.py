@@ -21,7 +21,7 @@ from greenroom.transports.ops.cli.commands.watch_folder import SCHEME, WatchErro
 from greenroom.transports.ops.cli.support.terminal import printable
 from greenroom.transports.sockets.websocket.client import WebSocketRefusedError, websocket_client
 
-_PAGE: Final = 100  # messages per request if there are many new ones
+_PAGE: Final = 100  # messages per request if many are new
 
 
 @asynccontextmanager
@@ -47,7 +47,7 @@ async def open_socket_source(session_id: str, url: str, settings: Settings) -> A
 
 
 class SocketSource:
-    """A session at a server; the methods do what those of `FolderSource` do."""
+    """A session at a server; the methods are the same as in `FolderSource`."""
 
     def __init__(self, client: Client, session_id: str) -> None:
         self._client = client
@@ -56,7 +56,7 @@ class SocketSource:
         self._knows_tools = False
 
     async def read(self) -> dict[str, Any]:
-        """Return the resource."""
+        """Return the resource: the session with its newest messages."""
         with self._translate_errors():
             (content,) = (await self._client.read_resource(self._uri)).contents
         assert isinstance(content, TextResourceContents), "a session is text"
@@ -64,9 +64,9 @@ class SocketSource:
         return found
 
     async def page(self, after: int) -> dict[str, Any]:
-        """Return messages after one."""
+        """Return the messages after the message ``after``, oldest first."""
         if not self._knows_tools:
-            # The list says which tools only read, so that they are retried after a lost connection.
+            # The list marks the tools that only read, so that these are retried after a lost connection.
             await self._client.list_tools()
             self._knows_tools = True
         arguments = {"session_id": self._session_id, "since_id": after, "limit": _PAGE}
@@ -81,7 +81,7 @@ class SocketSource:
 
     @asynccontextmanager
     async def changes(self) -> AsyncIterator[Callable[[], Awaitable[bool]]]:
-        """Return a block in which to await the next change; False requires a new block."""
+        """Yield a function that waits for the next change; after False, open a new block."""
         with self._translate_errors():
             async with self._client.listen(resource_subscriptions=[self._uri]) as changes:
 

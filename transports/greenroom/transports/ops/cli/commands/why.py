@@ -1,4 +1,4 @@
-"""`greenroom why`: what hooks and recalls gave to agents, why, and whether it was used.
+"""`greenroom why`: what hooks and recalls gave to agents, why, and whether agents used it.
 
 If a server is running, the command attaches to it. The spool is drained first.
 """

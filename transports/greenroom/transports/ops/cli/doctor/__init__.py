@@ -1,1 +1,1 @@
-"""`greenroom doctor`: problems of a folder, a machine or a client, found without any change."""
+"""`greenroom doctor`: finds problems of a folder, a machine or a client, and changes nothing."""

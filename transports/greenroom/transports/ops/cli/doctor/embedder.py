@@ -1,4 +1,4 @@
-"""The check of the embedder: which one, whether it loads, and whether the vectors match."""
+"""The check of the embedder: its kind, whether it loads, and whether its vectors match."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def check(facts: Facts) -> list[Finding]:
 
 
 async def _loaded(choice: EmbedderChoice, name: str) -> Finding:
-    """Load an embedder; one that runs foreign code or is slow is only checked."""
+    """Load an embedder; if it runs foreign code or is slow, only check it."""
     if choice.kind not in _LOADED:
         return ok(f"it will be {name}; it was not loaded, but its parts are there")
     try:
@@ -77,7 +77,7 @@ def _of_owner(facts: Facts) -> Iterator[Finding]:
 
 
 def _stored(facts: Facts, choice: EmbedderChoice) -> Iterator[Finding]:
-    """Compare the store's vectors with those of the embedder."""
+    """Compare the vector spaces of the store with the space of the embedder."""
     with facts.survey() as found:
         try:
             codec = found.codec(encryption(facts.settings))
@@ -96,7 +96,7 @@ def _stored(facts: Facts, choice: EmbedderChoice) -> Iterator[Finding]:
 
 
 def _spaces(found: Survey, codec: RecordCodec) -> Iterator[str]:
-    """Yield the vector spaces in use, reading only one row of each."""
+    """Yield the vector spaces in use; read only one row of each."""
     start = _SERVING
     for _ in range(_MOST_SPACES):
         key, _row = next(found.rows(INDEX, Waiting, codec, start=start), (b"", None))

@@ -1,4 +1,4 @@
-"""The checks of `greenroom doctor`, run concurrently, each with a time limit."""
+"""The checks of `greenroom doctor`; they run concurrently, each with a time limit."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ CHECKS: Final[Mapping[str, Check]] = {
 """The checks by topic, in the order of the output."""
 
 SECONDS: Final = 15.0
-"""Seconds that one check may take."""
+"""The most seconds that one check may take."""
 _HUNG: Final = "something hangs, such as a disk on the network"
 _NOTHING: Final = f"nothing came for {SECONDS:g} s; {_HUNG}"
 logger = logging.getLogger(__name__)
 
 
 def mounted() -> Mounts:
-    """Return the mount points and their types, in order of mounting."""
+    """Return the mount points and their file systems, in the order of mounting."""
     import psutil  # type: ignore[import-untyped]  # noqa: PLC0415 - has no types, and is only needed here
 
     return [(each.mountpoint, each.fstype) for each in psutil.disk_partitions(all=True)]
@@ -79,7 +79,7 @@ async def examine(
 
 
 async def _checked(topic: str, check: Check, facts: Facts, limiter: trio.CapacityLimiter) -> list[Finding]:
-    """Run one check; a hang or a failure becomes a finding."""
+    """Run one check; if it hangs or fails, return a finding about this."""
     with trio.move_on_after(SECONDS):
         try:
             if iscoroutinefunction(check):

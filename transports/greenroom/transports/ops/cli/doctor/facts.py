@@ -1,6 +1,6 @@
-"""Facts for all checks, gathered once: the folder, its owner and the store.
+"""Facts for all checks, gathered only once: the folder, its owner and the store.
 
-Nothing here creates or changes a file or takes a lock. The caller cancels what takes too long.
+This module creates and changes no file and takes no lock. The caller cancels a step that takes too long.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from greenroom.transports.ops.control.client import ControlSocketError, NoOwnerE
 
 PlaceKind = Literal["missing", "no folder", "closed", "empty", "foreign", "no store", "store"]
 _RETRY_SECONDS: Final = 0.1
-_TRIES: Final = 5  # reads of a file while a server writes it
+_TRIES: Final = 5  # tries to read a file while a server writes it
 T = TypeVar("T")
 Mounts = Sequence[tuple[str, str]]
 
@@ -41,7 +41,7 @@ class Place:
     """The state of the store's folder."""
 
     path: Path
-    # ``missing``; ``no folder`` but another file; ``closed`` to this user; ``empty``; ``foreign``: with other
+    # ``missing``; ``no folder``: another file; ``closed`` to this user; ``empty``; ``foreign``: with other
     # files; ``no store``: with only a lock file; or ``store``.
     kind: PlaceKind
     mount: str = ""  # the mount point of its file system
@@ -61,12 +61,12 @@ class Facts:
     place: Place
     patience: float  # seconds to wait for each sign of the owner
     lock: LockState | None = None  # the state of the lock file; None without one
-    lock_trouble: str = ""  # the reason if it cannot be read
+    lock_trouble: str = ""  # the reason if the lock file cannot be read
     # The owner's figures as in `greenroom stats --json`; None without a reply.
     figures: Mapping[str, Any] | None = None
-    owner_trouble: str = ""  # the reason if an owner did not reply; empty if it does not listen
+    owner_trouble: str = ""  # the reason if an owner did not reply; empty if no owner listens
     head: Head | None = None  # the head of the store; None if it was not read
-    head_trouble: GreenroomError | None = None  # the reason if it cannot be read
+    head_trouble: GreenroomError | None = None  # the reason if the head cannot be read
     parts: Mapping[str, PartHealth] | None = None
 
     @property
@@ -76,7 +76,7 @@ class Facts:
 
     @property
     def owner(self) -> int | None:
-        """The process id of the folder's owner; 0 if unknown, None without one."""
+        """The process id of the folder's owner; 0 if unknown, None without an owner."""
         return None if self.lock is None else self.lock.owner
 
     def survey(self) -> AbstractContextManager[Survey]:
@@ -96,7 +96,7 @@ async def gather(facts: Facts, mounts: Callable[[], Mounts]) -> Facts:
 
 
 def look_at(folder: Path, mounts: Mounts) -> Place:
-    """Return the state of a folder; nothing about it is an error."""
+    """Return the state of a folder; no state of it raises an error."""
     path = Path(os.path.realpath(folder))
     mount, file_system = mount_of(path, mounts)
     place = Place(path=path, kind="missing", mount=mount, file_system=file_system)
@@ -130,7 +130,7 @@ async def _in_thread(function: Callable[[], T]) -> T:
 
 
 async def _with_owner(facts: Facts) -> Facts:
-    """Query the owner; wait a moment for one that does not listen yet."""
+    """Query the owner; if it does not listen yet, wait a moment."""
     patience_ends = trio.current_time() + facts.patience
     while True:
         facts = await _in_thread(partial(_query_owner, facts))
@@ -158,7 +158,7 @@ def _query_owner(facts: Facts) -> Facts:
 
 
 def _parts(figures: Mapping[str, Any]) -> Mapping[str, PartHealth] | None:
-    """Return the health of a server's parts; None if its version has other figures."""
+    """Return the health of a server's parts; None if the server has other figures."""
     try:
         statistics = msgspec.convert(figures, RuntimeStatistics)
         embedding = msgspec.convert(figures["embedding"], EmbeddingStatistics)
@@ -169,7 +169,7 @@ def _parts(figures: Mapping[str, Any]) -> Mapping[str, PartHealth] | None:
 
 
 def _with_head(facts: Facts) -> Facts:
-    """Read the store's head; concurrent writes of a server may look like damage."""
+    """Read the store's head; while a server writes it, it may look damaged."""
     trouble: GreenroomError | None = None
     for _ in range(_TRIES):
         try:
@@ -180,5 +180,5 @@ def _with_head(facts: Facts) -> Facts:
         if facts.owner is None:
             break
     if facts.owner is not None and isinstance(trouble, StoreDamagedError):
-        return facts  # the owner reads all of the store over time, and reports damage
+        return facts  # the owner reads the whole store over time, and reports damage
     return replace(facts, head_trouble=trouble)

@@ -22,15 +22,15 @@ _GRAVEST_FIRST: Final = (
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one check.
 
-    A ``warning``: it works, but something is not as it should be. An ``error``: something does not work, or
-    will not at the next start.
+    A ``warning`` means that something works but is not as it should be. An ``error`` means that something
+    does not work, or will not work at the next start.
     """
 
     topic: str = ""  # the name of the check, which `under` sets
     level: Level
-    finding: str  # in a sentence
-    remedy: str | None = None  # a command or a sentence that helps; None if it is ok
-    code: int = exit_codes.OK  # of an error
+    finding: str  # one sentence
+    remedy: str | None = None  # a command or a sentence that helps; None for ``ok``
+    code: int = exit_codes.OK  # the exit code for an error
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ def error(finding: str, remedy: str, code: int = exit_codes.NO_ACCESS) -> Findin
 
 
 def refused(failure: GreenroomError, remedy: str) -> Finding:
-    """Make a finding from the error that a server would fail with.
+    """Make a finding from the error with which a server would fail.
 
     If the sentence of the error has a remedy after its last semicolon, this remedy is used instead.
     """
@@ -68,7 +68,7 @@ def refused(failure: GreenroomError, remedy: str) -> Finding:
 
 
 def under(topic: str, findings: Iterable[Finding]) -> list[Finding]:
-    """Return findings with the name of their check."""
+    """Return findings that have the name of their check."""
     return [msgspec.structs.replace(each, topic=topic) for each in findings]
 
 

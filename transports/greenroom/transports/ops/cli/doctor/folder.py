@@ -121,7 +121,7 @@ _RESTORE: Final = "bring a backup back with `greenroom restore`, or see `greenro
 
 
 def check_locks(facts: Facts) -> Iterator[Finding]:
-    """Report the owner of the folder, or how the last one left it."""
+    """Report the owner of the folder, or how the last owner left the folder."""
     if facts.lock_trouble:
         sentence = f"who owns the folder cannot be found out: {facts.lock_trouble}"
         yield error(sentence, "give this user the right to read it")
@@ -213,7 +213,7 @@ _MOST_NAMED: Final = 3
 
 
 def check_permissions(facts: Facts) -> Iterator[Finding]:
-    """Report what others may read or change, and what belongs to another user."""
+    """Report what other users may read or change, and what belongs to another user."""
     found = [*_folder(facts), *_secret(facts), *_tls_key(facts)]
     yield from found
     if not any(each.level != "ok" for each in found) and facts.place.kind == "store":
@@ -264,7 +264,7 @@ def _of_another(path: Path, user: int) -> Iterator[Finding]:
 
 
 def _secret(facts: Facts) -> Iterator[Finding]:
-    """Read the store's secret as a server does; it refuses one that others may read."""
+    """Read the store's secret like a server, which refuses a secret that others may read."""
     places = [facts.settings.secrets, facts.place.path]
     if facts.head is None:
         return

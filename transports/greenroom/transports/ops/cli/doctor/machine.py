@@ -44,7 +44,7 @@ def _free(place: Path, min_free: int) -> Iterator[Finding]:
 
 
 def _limit(facts: Facts) -> Iterator[Finding]:
-    """Compare the store's size with its limit, by the owner's figures or by the file."""
+    """Compare the store's size with its limit; use the owner's figures or the file's size."""
     if facts.place.kind != "store":
         return
     store = (facts.figures or {}).get("store") or {}
@@ -58,7 +58,7 @@ def _limit(facts: Facts) -> Iterator[Finding]:
         yield ok(what)
 
 
-_TOLERANCE: Final = 60.0  # seconds
+_TOLERANCE: Final = 60.0  # seconds by which times may differ
 _MICROSECONDS: Final = 1_000_000
 _CLOCK_REMEDY: Final = "set the clock right and keep it so, as with `timedatectl set-ntp true`"
 
@@ -86,7 +86,7 @@ def _stored_times(facts: Facts) -> Iterator[tuple[str, float]]:
 
 
 def _drift(facts: Facts) -> Iterator[Finding]:
-    """Compare the owner's uptime by the wall clock with its real uptime."""
+    """Compare the owner's uptime on the wall clock with its real uptime."""
     clock = (facts.figures or {}).get("clock") or {}
     if not {"started_at", "up_seconds"} <= clock.keys():
         return
@@ -106,7 +106,7 @@ _LEAST: Final = {"max_user_watches": 8_192, "max_user_instances": 64}
 
 
 def check_limits(facts: Facts) -> Iterator[Finding]:
-    """Report the limits, and how close the owner is to them."""
+    """Report the limits of the system, and how close the owner is to them."""
     yield from of_files(resource.getrlimit(resource.RLIMIT_NOFILE)[1], "a server started like this one")
     if facts.owner:
         yield from _of_owner(facts.owner)
@@ -153,7 +153,7 @@ def _watches() -> Iterator[Finding]:
 
 
 def of_watches(name: str, most: int, least: int) -> Iterator[Finding]:
-    """Check a kernel limit of watched folders; enough is no finding."""
+    """Check a kernel limit of watched folders; a sufficient limit yields no finding."""
     if most < least:
         yield warning(
             f"the kernel's fs.inotify.{name} is {most:,}: changes in large folders are noticed late",

@@ -22,7 +22,7 @@ _PACKAGES: Final = ("msgspec", "trio", "mcp", "h11", "wsproto", "psutil", "platf
 
 
 def check_versions(facts: Facts) -> Iterator[Finding]:
-    """Report the versions, and whether the running server has another one."""
+    """Report the versions, and whether the running server has a different version."""
     own = version("greenroom")
     found, lacking = {}, []
     for name in _PACKAGES:
@@ -70,7 +70,7 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "actors": "find the traceback in the server's log, mend the cause, then: greenroom readmit KIND KEY",
     "messages": "look into the server's log for which and why",
 }
-"""The remedy for each part; other checks cover the other parts."""
+"""The remedy for each part that this check covers; other checks cover other parts."""
 
 
 def check_server(facts: Facts) -> Iterator[Finding]:
@@ -89,7 +89,7 @@ def check_server(facts: Facts) -> Iterator[Finding]:
 
 
 def check_settings(facts: Facts) -> Iterator[Finding]:
-    """Report variables with our prefix that are no settings."""
+    """Report environment variables that have our prefix but are no settings."""
     for name in facts.resolved.strangers:
         meant = did_you_mean(name, map(variable, all_settings()))
         yield warning(

@@ -25,7 +25,7 @@ _REMEDY: Final = "save what is sound: greenroom repair FILE; or bring back a bac
 
 
 def check_records(facts: Facts) -> Iterator[Finding]:
-    """Report damaged records; `greenroom verify` covers stores that are too large for this."""
+    """Report damaged records; only `greenroom verify` reads stores that are too large for this."""
     if facts.figures is not None:
         yield from _by_owner(facts)
     elif facts.owner is None and facts.head is not None:
@@ -104,13 +104,13 @@ def check_encryption(facts: Facts) -> Iterator[Finding]:
 
 
 _TRIES: Final = 5
-"""Reads of a store while a server writes it."""
+"""The number of tries to read a store while a server writes it."""
 _MOST: Final = 50
 _MOST_LINES: Final = 10
 
 
 def check_masked_files(facts: Facts) -> Iterator[Finding]:
-    """List the files, never a value."""
+    """List the files with masked secrets, but never a value."""
     if facts.head is None:
         return
     files = sorted(_files(facts), key=lambda file: (file.root, file.path))
@@ -132,7 +132,7 @@ def _files(facts: Facts) -> list[MaskedFile]:
         except StoreDamagedError:
             continue  # other checks report a damaged store
         except GreenroomError:
-            break  # for example of the key
+            break  # for example about the key
     return []
 
 
@@ -140,7 +140,7 @@ _MICROSECONDS: Final = 1_000_000
 
 
 def check_audit(facts: Facts) -> Iterator[Finding]:
-    """Compare the store's audit log with the checkpoints beside the store."""
+    """Compare the store's audit log with the checkpoints that are kept next to the store."""
     if facts.head is None:
         return
     seen = seen_of(facts)
@@ -167,7 +167,7 @@ def check_audit(facts: Facts) -> Iterator[Finding]:
 
 
 def seen_of(facts: Facts) -> CheckpointFile:
-    """Return the checkpoints of the store's journals."""
+    """Return the file with the checkpoints of the store's journals."""
     assert facts.head is not None
     name = f"{facts.head.identity.store_id}{SUFFIX}"
     places = (facts.settings.secrets / name, facts.place.path / name)

@@ -1,1 +1,1 @@
-"""Shared parts of commands: the terminal, the store, listeners, authentication and errors."""
+"""Parts that commands share: the terminal, the store, listeners, authentication and errors."""

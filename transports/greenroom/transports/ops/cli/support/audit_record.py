@@ -1,4 +1,4 @@
-"""Audit records of commands, durable before the command ends."""
+"""Audit records of commands; they are durable before the command ends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from greenroom.transports.ops.cli.support.error_report import leaf_errors
 from greenroom.transports.ops.cli.support.open_store import open_store
 
 AGENT: Final = "command-line"
-"""The agent in these records; the user comes from the settings."""
+"""The agent in these records; the user in the records comes from the settings."""
 
 
 def operator(settings: Settings) -> Principal:
@@ -28,13 +28,13 @@ def operator(settings: Settings) -> Principal:
 async def record(runtime: SharedRuntime, principal: Principal, action: str, **details: Any) -> None:
     """Record an action in the audit log, durably if this process owns the folder."""
     await runtime.ask(LOG, NoteDeed(action=action, details=details), principal=principal)
-    await runtime.query(CheckpointAudit())  # it waits for the records before it
+    await runtime.query(CheckpointAudit())  # waits until the earlier records are stored
 
 
 def record_afterwards(settings: Settings, action: str, **details: Any) -> None:
-    """Record an action after a command that needed the folder for itself.
+    """Record an action after a command that needed the folder for itself alone.
 
-    The action is done, so a failure to record it is only a message.
+    The action is already done, so a failure to record it is only reported.
     """
 
     async def open_and_record() -> None:

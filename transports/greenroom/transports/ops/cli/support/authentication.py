@@ -1,4 +1,4 @@
-"""Authentication of `greenroom serve`, from its settings and the store's keys."""
+"""Authentication for `greenroom serve`, from the settings and the store's keys."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Authentication:
     def principal(self, client_name: str, caller: Caller) -> Principal:
         """Return the principal of a client.
 
-        Its grant has precedence, then what it claims at connect, then the settings, then its own name. The
+        The order of precedence is: the grant, the claims at connect, the settings, the client's own name. The
         settings describe this machine's user, so they do not apply to a client with a key.
         """
         settings = self._settings
@@ -115,7 +115,7 @@ class Authentication:
         )
 
     def quota(self, caller: Caller) -> Quota | None:
-        """Return a client's quota; None without limits."""
+        """Return a client's quota; None if the client has no limits."""
         credential = caller.credential
         if credential is None or credential.grant.limits == _NO_LIMITS:
             return None
@@ -125,7 +125,7 @@ class Authentication:
         return quota
 
     def hold_stdio(self, end: Callable[[str], None]) -> AbstractContextManager[None]:
-        """Hold the client on standard input and output; its key can end it."""
+        """Hold the client on standard input and output; call `end` if its key ends."""
         shown = self.on_stdio.credential
         return (
             nullcontext() if self._key_cache is None or shown is None else self._key_cache.hold(shown.id, end)
@@ -133,7 +133,7 @@ class Authentication:
 
 
 def check_auth_settings(settings: Settings) -> None:
-    """Check that the settings are consistent, and that nothing is sent in the clear."""
+    """Check that the settings fit together, and that nothing is sent without encryption."""
     for pair in (("tls_cert", "tls_key"), ("oauth_issuer", "oauth_resource")):
         missing = [flag(key) for key in pair if getattr(settings, key) is None]
         if len(missing) == 1:
@@ -156,15 +156,15 @@ async def open_authentication(
     access: AccessMeter,
     by_link: bool = False,
 ) -> AsyncIterator[Authentication]:
-    """Return the authentication, kept up to date with the store's keys during the block.
+    """Yield the authentication, which follows the store's keys during the block.
 
     Args:
         settings: The server's settings.
         runtime: The result of `open_greenroom`.
-        environment: The environment, which may have the key of a client on standard input and output.
+        environment: The environment variables; one may hold the key of a client on standard input and output.
         on_stdio: Whether there is such a client.
         access: Counts the clients of sockets.
-        by_link: Whether it is only for browsers with a link, so that no key is needed.
+        by_link: Whether the server is only for browsers with a link, so that no key is needed.
 
     Raises:
         AuthenticationError: others could connect without a key, or the key is not valid.
@@ -206,7 +206,7 @@ def _authenticator(
 ) -> KeyAuthenticator:
     challenge = ""
     if tokens is not None and settings.oauth_resource is not None:
-        from greenroom.transports.auth.jwt import metadata_url  # noqa: PLC0415 - few have an issuer
+        from greenroom.transports.auth.jwt import metadata_url  # noqa: PLC0415 - few servers have an issuer
 
         challenge = f', resource_metadata="{metadata_url(settings.oauth_resource)}"'
     return KeyAuthenticator(
@@ -227,7 +227,7 @@ async def _verifying(settings: Settings) -> AsyncIterator[TokenVerifier | None]:
     if settings.oauth_issuer is None or settings.oauth_resource is None:
         yield None
         return
-    await trio.to_thread.run_sync(import_module, _SDK)  # takes a second; others are served meanwhile
+    await trio.to_thread.run_sync(import_module, _SDK)  # takes a second; other tasks run meanwhile
     from greenroom.transports.auth.jwt import JwtVerifier  # noqa: PLC0415 - as in `auth.authenticator`
 
     verifier = JwtVerifier(settings.oauth_issuer, settings.oauth_resource)
@@ -277,7 +277,7 @@ def _check_key(key_cache: KeyCache, text: str, settings: Settings) -> Credential
 async def acting_principal(
     runtime: RuntimeClient, settings: Settings, what: str, scope: str, *, agent: str = NAMELESS_AGENT
 ) -> Principal:
-    """Return a command's principal: of the key in the environment, or the settings."""
+    """Return the principal of a command: from the key in the environment, or the settings."""
     local = replace(settings, ws=None, http=None)
     async with open_authentication(local, runtime, os.environ, on_stdio=True, access=AccessMeter()) as found:
         principal = found.principal(agent, found.on_stdio)

@@ -1,7 +1,7 @@
 """The user's browser, and whether it can read a local file.
 
-A sandboxed browser (Snap, Flatpak) reads few folders, and one on another system (Windows with WSL, a remote
-editor's) has other paths. If the browser is unknown, it counts as an ordinary one.
+A sandboxed browser (Snap, Flatpak) can read few folders, and a browser on another system (Windows with WSL, a
+remote editor's) has other paths. An unknown browser counts as an ordinary one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Final
 _HANDLERS: Final = frozenset(
     {"xdg-open", "gio", "gvfs-open", "gnome-open", "kde-open", "kde-open5", "exo-open"}
 )
-"""Programs that open the desktop's default program."""
+"""Programs that open a file with the desktop's default program."""
 _CONFINED_PARTS: Final = frozenset({"snap", "snapd", "flatpak"})
 _ELSEWHERE: Final = re.compile(r"wslview|wsl-open|explorer|.*\.exe", re.IGNORECASE)
 _CONFINED_SCRIPT: Final = re.compile(
@@ -60,7 +60,7 @@ class Browser:
         return not _is_confined(words[0], scripts=in_wsl)
 
     def open_file(self, path: Path) -> bool:
-        """Open a file; return whether a browser certainly has it.
+        """Open a file; return whether a browser certainly opened it.
 
         Some browsers run in the terminal until they end.
         """
@@ -68,7 +68,7 @@ class Browser:
 
 
 def _is_confined(program: str, *, scripts: bool = False) -> bool:
-    """Return whether a browser cannot read our files; with `scripts` no script can."""
+    """Return whether a browser cannot read our files; with `scripts`, no script can read them."""
     found = Path(shutil.which(program) or program)
     real = Path(os.path.realpath(found))
     for path in (found, real):
@@ -83,7 +83,7 @@ def _is_confined(program: str, *, scripts: bool = False) -> bool:
 
 
 def _desktop_entry(environment: Mapping[str, str]) -> Path | None:
-    """Return the desktop's entry for web pages, if it has one."""
+    """Return the desktop's entry for web pages; None if it has no entry."""
     try:
         command = ["xdg-mime", "query", "default", _TYPE]
         found = subprocess.run(  # noqa: S603 - the command is a constant
@@ -107,7 +107,7 @@ def _desktop_entry(environment: Mapping[str, str]) -> Path | None:
 
 
 def _run_by(entry: Path) -> list[str]:
-    """Return the programs in a desktop entry, including `env` and what it runs."""
+    """Return the programs in a desktop entry, including `env` and the program that `env` runs."""
     parser = ConfigParser(interpolation=None, strict=False)
     with suppress(OSError, ConfigError, UnicodeDecodeError, ValueError):
         parser.read_string(entry.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Reports of errors, as a sentence with an exit code, and in logs."""
+"""Reports of errors: as a sentence with an exit code, and in logs."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ logger = logging.getLogger(__name__)
 STANDARD_ERROR = 2
 
 Complain = Callable[[str, str, int], int]
-"""Prints why a command, by its name, failed, in a sentence; returns the exit code."""
+"""Prints the name of a command and a sentence why it failed; returns the exit code."""
 
 
 class _NeverWaits:
-    """Standard error as a stream that drops entries if there is no room.
+    """Standard error as a stream that drops entries instead of waiting for room.
 
-    A client may not read it. Waiting for room in a full pipe would block the event loop, with all requests
-    and signals, for ever.
+    A client may not read standard error. A write to a full pipe would then block the event loop for ever, and
+    with it all requests and signals.
     """
 
     def __init__(self, dropped: Callable[[int], str]) -> None:
@@ -52,7 +52,7 @@ class _NeverWaits:
             text = f"{self._notice(self._dropped)}\n{text}"
             self._dropped = 0
         data = text.encode(errors="backslashreplace")
-        with contextlib.suppress(OSError):  # the reader has gone
+        with contextlib.suppress(OSError):  # the reader has ended
             # A ready descriptor takes this many bytes without blocking.
             for start in range(0, len(data), select.PIPE_BUF):
                 if not self._room.poll(0):
@@ -62,7 +62,7 @@ class _NeverWaits:
 
 
 class _WithoutKeys(logging.Formatter):
-    """Removes API keys from log entries: the last defence behind code that never logs one."""
+    """Removes API keys from log entries, as a last defence: no code should log keys."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the entry's text."""
@@ -73,9 +73,9 @@ class _WithoutKeys(logging.Formatter):
 
 
 def start_logging(level: str, *, as_json: bool = False) -> None:
-    """Send the log to standard error, the only stream that MCP leaves for it.
+    """Send the log to standard error, because MCP leaves no other stream for it.
 
-    As JSON lines it has Python's warnings, too.
+    A log as JSON lines includes Python's warnings.
     """
     handler = logging.StreamHandler(_NeverWaits(json_of_dropped if as_json else _dropped))
     pattern = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -98,8 +98,8 @@ def log_complaint(command: str, sentence: str, code: int) -> int:
 def run_reported(command: str, action: Callable[[], int], complain: Complain = complain) -> int:
     """Run a command's action; print an expected error as a sentence on standard error.
 
-    The traceback of an expected error appears only at log level debug. Any other error is a fault of this
-    program and always has its traceback.
+    The traceback of an expected error appears only at log level debug. All other errors are faults of this
+    program, and their traceback always appears.
     """
     try:
         return action()
@@ -138,7 +138,7 @@ def run_on_trio(
 
 
 def run_until_signal(command: str, work: Callable[[], Awaitable[int]], interrupted: int) -> int:
-    """Run async work and return its code, or `interrupted` if SIGINT or SIGTERM comes first."""
+    """Run async work and return its code, or `interrupted` after SIGINT or SIGTERM."""
     import trio  # noqa: PLC0415 - as above
 
     async def working() -> int:
@@ -163,13 +163,13 @@ _COMMANDS: Final = {
     "list_api_keys": "`greenroom keys list`",
     "list_corpora": "`greenroom corpora list`",
 }
-"""The commands that do what these tools do."""
+"""The commands that do the same as these tools."""
 
 
 def with_flags(sentence: str, chosen: argparse.Namespace) -> str:
-    """Replace the field's name at the beginning of a refusal by its flag.
+    """Replace a field's name at the beginning of a refusal by the field's flag.
 
-    Names of tools become commands.
+    Names of tools are replaced by commands.
     """
     sentence = with_tools(sentence, _COMMANDS.get)
     name = re.match(r"\w*", sentence)
@@ -185,7 +185,7 @@ def leaf_errors(error: BaseException) -> list[BaseException]:
 
 
 class JsonLines(logging.Formatter):
-    """Formats an entry as a JSON object; of an exception only its type and places."""
+    """Formats an entry as a JSON object; exceptions are described only by type and places."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Format one entry as a line."""
@@ -202,14 +202,14 @@ class JsonLines(logging.Formatter):
 
 
 def json_of_dropped(count: int) -> str:
-    """Return the line for dropped entries."""
+    """Return a log line that reports dropped entries."""
     level, message = logging.WARNING, "entries before this one were dropped: they were not read"
     record = logging.LogRecord(__name__, level, "", 0, f"{count} {message}", None, None)
     return JsonLines().format(record)
 
 
 def _described(error: BaseException) -> dict[str, Any]:
-    """Describe an error and those in its group by type and place."""
+    """Describe an error, and the errors in its group, by type and place."""
     parts = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
     frames = traceback.extract_tb(error.__traceback__)
     described: dict[str, Any] = {

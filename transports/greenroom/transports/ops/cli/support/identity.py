@@ -1,4 +1,4 @@
-"""The principal of a command without keys. Imports little, since hooks need it."""
+"""The principal of a command without keys. This imports little, since hooks need it."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Sockets:
             from greenroom.transports.sockets.http.server import HttpServer  # noqa: PLC0415 - likewise
             from greenroom.transports.web.console.endpoint import browser_endpoints  # noqa: PLC0415 - likewise
 
-            await runtime.wait_until_reached()  # its secret determines the console's path
+            await runtime.wait_until_reached()  # the store's secret determines the console's path
             browsers = browser_endpoints(
                 server,
                 agent_for,
@@ -133,7 +133,7 @@ class Sockets:
 
 
 async def open_sockets(settings: Settings, stack: AsyncExitStack) -> Sockets:
-    """Open the sockets in the settings; they listen but accept no connection yet."""
+    """Open the sockets in the settings; they listen, but do not accept connections yet."""
     tls = None
     if settings.tls_cert is not None and settings.tls_key is not None:
         tls = tls_context(settings.tls_cert, settings.tls_key)
@@ -146,10 +146,10 @@ async def open_sockets(settings: Settings, stack: AsyncExitStack) -> Sockets:
 
 
 def _issuer_documents(settings: Settings) -> dict[str, bytes]:
-    """Return the documents by which clients find the token issuer of this server."""
+    """Return the documents in which clients find the issuer of tokens for this server."""
     if settings.oauth_issuer is None or settings.oauth_resource is None:
         return {}
-    from greenroom.actors.core.auth.scopes import SCOPES  # noqa: PLC0415 - few have an issuer
+    from greenroom.actors.core.auth.scopes import SCOPES  # noqa: PLC0415 - few servers have an issuer
     from greenroom.transports.auth import jwt  # noqa: PLC0415 - likewise
 
     document = jwt.protected_resource(settings.oauth_resource, settings.oauth_issuer, SCOPES)

@@ -1,4 +1,4 @@
-"""The store, opened as owner or attached process with the options in the settings."""
+"""Opens the store as owner or attached process, with the options in the settings."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from greenroom.transports.base.config.settings import (
 )
 from greenroom.transports.ops.cli.output import remark
 
-# All requests were drained before the runtime closes. Only tells and timers remain, which are stored and
-# continue at the next start, so a signal need not wait for them.
+# All requests are drained before the runtime closes. Only tells and timers remain; these are stored and
+# continue at the next start, so an end by a signal need not wait for them.
 _SERVER_DRAIN_SECONDS: Final = 0.2
 LEAST_SECRET: Final = 16
 _FOR_EVER: Final = 1_000_000  # days
 _COMMAND_DRAIN_SECONDS: Final = 10.0
-_PATIENCE_SECONDS: Final = 1.0  # after the five that opening allows an owner to accept the connection
+_PATIENCE_SECONDS: Final = 1.0  # besides the five seconds in which an owner must accept
 
 
 @asynccontextmanager
@@ -49,19 +49,19 @@ async def open_store(
     may: Literal["create", "own", "attach"] = "own",
     serves: bool = False,
 ) -> AsyncIterator[SharedRuntime]:
-    """Open the folder, by default without an embedder, as most commands need none.
+    """Open the folder; by default without an embedder, because most commands need none.
 
     Args:
         settings: The settings in force.
         embedder: The embedder.
         may: As in `open_shared_runtime`. A command that writes nothing new must report a mistyped folder, and
-            not create a store there.
-        serves: Whether it is for a server and not for a command. A command does not shorten the audit log, as
-            servers may keep more of it, and waits for the work that it began.
+            must not create a store there.
+        serves: Whether a server opens the folder, not a command. A command does not shorten the audit log, as
+            servers may keep more of it; and it waits for work that it has begun.
 
     Raises:
-        StoreOwnedError: (of a command) the owner of the folder does not answer.
-        GreenroomError: as `open_greenroom`.
+        StoreOwnedError: the owner of the folder does not answer; only a command raises this.
+        GreenroomError: as in `open_greenroom`.
     """
     options = runtime_options(settings)
     if not serves:
@@ -85,7 +85,7 @@ async def open_store(
 
 
 async def _until_reached(runtime: SharedRuntime, folder: Path, patience: float) -> None:
-    """Wait for the owner of the folder."""
+    """Wait until the owner of the folder is reached."""
     with trio.move_on_after(patience) as waiting:
         await runtime.wait_until_reached()
     if waiting.cancelled_caught:
@@ -113,7 +113,7 @@ async def open_for_dry_run(
         embedder: The embedder.
 
     Raises:
-        GreenroomError: as `open_greenroom`.
+        GreenroomError: as in `open_greenroom`.
     """
     if _holds_something(settings.data):
         async with open_store(settings, embedder) as runtime:
@@ -135,7 +135,7 @@ def _holds_something(folder: Path) -> bool:
 
 
 def own_folders(settings: Settings) -> tuple[str, ...]:
-    """Return the real paths of the program's own folders, which must not be ingested."""
+    """Return the real paths of the program's own folders, which no one may ingest."""
     return tuple(os.path.realpath(each) for each in (settings.data, settings.secrets, settings.models))
 
 

@@ -1,4 +1,4 @@
-"""The command by which clients start this program, and what `greenroom serve` says of it."""
+"""The command with which clients start this program, and the notices of `greenroom serve`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def explain_stdio(resolved: Resolved) -> None:
 
 
 def explain_sockets(resolved: Resolved, urls: Sequence[tuple[str, str]], *, needs_key: bool) -> None:
-    """Print the data folder and a client's entry for the sockets; nothing without sockets."""
+    """Print the data folder and a client's entry for the sockets; print nothing without sockets."""
     if not urls:
         return
     name, _, value = HEADER.partition(": ")
@@ -54,7 +54,7 @@ def _as_json(entry: dict[str, Any]) -> str:
 
 
 def _own_entry(resolved: Resolved) -> dict[str, Any]:
-    """Return a client's entry for a server with this one's data and flags."""
+    """Return a client's entry for a server with this server's data folder and flags."""
     arguments = ["serve", "--data", str(resolved.settings.data)]
     for key, setting in all_settings().items():
         if key != "data" and resolved.sources[key].kind == "flag":
@@ -71,8 +71,8 @@ def _own_entry(resolved: Resolved) -> dict[str, Any]:
 
 
 def program() -> tuple[str, list[str]]:
-    """Return the absolute path and the first arguments by which a client starts this program."""
-    # The installed script is beside the interpreter; a client's PATH may contain neither.
+    """Return the absolute path and the first arguments with which a client starts this program."""
+    # The installed script is next to the interpreter; the PATH of a client may contain neither of them.
     script = Path(sys.executable).with_name("greenroom")
     if os.access(script, os.X_OK):
         return str(script), []
@@ -80,7 +80,7 @@ def program() -> tuple[str, list[str]]:
 
 
 def start_command(name: str, resolved: Resolved) -> tuple[str, list[str]]:
-    """Return the command that starts a server; defaults of folder and user are left out."""
+    """Return the command that starts a server, without folder and user if these are defaults."""
     command, before = program()
     return command, [*before, "serve", "--agent", name.removesuffix("-project"), *owner_options(resolved)]
 

@@ -28,7 +28,7 @@ class StepPrinter:
         self._show("     ", sentence)
 
     def quote(self, who: str, text: str) -> None:
-        """Print what a person or agent writes or sees."""
+        """Print what a person or an agent writes or sees."""
         self._show("     ", f"{who}: {text}", "cyan")
 
     def check(self, claim: str, holds: bool, found: object = "") -> None:  # noqa: FBT001 - `check(claim, is_so)`
@@ -40,7 +40,7 @@ class StepPrinter:
             self.fail(claim, f"; found: {found}")
 
     def fail(self, sentence: str, details: str = "") -> None:
-        """Print what is wrong, or why the program cannot continue."""
+        """Print what is wrong, or why the demo cannot continue."""
         self.failures.append(sentence)
         self._show("  FAILED ", sentence + details, "bold", "red")
 
@@ -55,7 +55,7 @@ class StepPrinter:
 
     @contextmanager
     def waiting(self, sentence: str) -> Iterator[None]:
-        """Print on a terminal what takes a moment, until the block ends."""
+        """Show a sentence on a terminal until the block ends, which may take a moment."""
         if not understands_escapes(sys.stdout):
             yield
             return

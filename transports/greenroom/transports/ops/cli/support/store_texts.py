@@ -1,4 +1,4 @@
-"""Results of the store commands as texts for people; programs use `--json`."""
+"""Results of the store commands as text for people; programs use `--json`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _backup(result: Result) -> str:
 
 
 def _damaged(result: Result) -> list[str]:
-    """Return the lines about damaged records, which may be many."""
+    """Return the lines about damaged records, of which there may be many."""
     names = result["damaged"]
     return [_DAMAGED.format(len(names)), *(f"  {name}" for name in names)] if names else []
 
@@ -55,7 +55,7 @@ def _imitations(roots: Iterable[str]) -> list[str]:
 
 
 def differs(result: Result) -> bool:
-    """Whether a difference from memories or documents was found and not repaired."""
+    """Whether the indexes differ from memories or documents and were not repaired."""
     found = result.get("index", {"problems": [], "rebuilt": []})
     return any(root not in found["rebuilt"] for root, _ in found["problems"])
 
@@ -173,9 +173,9 @@ def _number(name: str, value: float) -> str:
 
 
 def size(count: float) -> str:
-    """Format a number of bytes in its largest unit."""
+    """Format a number of bytes in the largest unit that fits."""
     for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if count < 1024:  # noqa: PLR2004 - the step from each unit to the next
+        if count < 1024:  # noqa: PLR2004 - the factor between two units
             return f"{count:,.0f} {unit}" if unit == "bytes" else f"{count:,.1f} {unit}"
         count /= 1024
     return f"{count:,.1f} TiB"

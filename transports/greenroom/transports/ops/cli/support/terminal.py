@@ -17,10 +17,10 @@ from threading import Event
 from typing import Final, TextIO
 
 CLEAR_LINE: Final = "\r\x1b[2K"
-_PICTURES: Final = 0x2400  # the Unicode block that pictures the control characters 0-31 in order
+_PICTURES: Final = 0x2400  # the Unicode block with pictures of the control characters 0-31, in order
 _DELETE: Final = 0x7F
 _DELETE_PICTURE: Final = "\N{SYMBOL FOR DELETE}"
-_JOINERS: Final = frozenset("\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}")  # part of words and emoji
+_JOINERS: Final = frozenset("\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}")  # in words and emoji
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _CODES: Final[Mapping[str, str]] = {
     "bold": "1",
@@ -37,8 +37,8 @@ _CODES: Final[Mapping[str, str]] = {
 def printable(text: str) -> str:
     """Return the text on one line, with all invisible characters made visible.
 
-    A control character becomes its picture (an escape is ``␛``, a line end ``␊``). Any other
-    invisible character, such as those that turn the direction of writing, becomes its number.
+    A control character becomes a picture (an escape becomes ``␛``, a line end ``␊``). Any other
+    invisible character, such as a character that turns the direction of writing, becomes its number.
     """
     return text if text.isprintable() else "".join(map(_make_visible, text))
 
@@ -61,12 +61,12 @@ def understands_escapes(stream: TextIO | None) -> bool:
 
 
 def shows_colours(stream: TextIO | None) -> bool:
-    """Whether output to a stream is coloured; ``NO_COLOR`` prevents it (no-color.org)."""
+    """Whether output to a stream has colours; ``NO_COLOR`` prevents them (no-color.org)."""
     return understands_escapes(stream) and not os.environ.get("NO_COLOR")
 
 
 def paint(text: str, *styles: str) -> str:
-    """Return a text in these styles; it must contain no control characters."""
+    """Return a text in these styles; the text must not contain control characters."""
     return f"\x1b[{';'.join(_CODES[style] for style in styles)}m{text}\x1b[0m" if styles else text
 
 
@@ -87,7 +87,7 @@ def _columns(character: str) -> int:
 
 
 def folded(text: str, columns: int) -> list[str]:
-    """Wrap a printable text to a number of columns; return one line at least."""
+    """Wrap a printable text to a number of columns; return at least one line."""
     lines, room = [""], columns
     for character in text:
         taken = _columns(character)
@@ -101,9 +101,9 @@ def folded(text: str, columns: int) -> list[str]:
 
 @contextmanager
 def whole_screen() -> Iterator[Callable[[list[str]], None]]:
-    """Return a function that draws lines on a separate full screen until the block ends.
+    """Yield a function that draws lines on a separate full screen until the block ends.
 
-    Lines may be painted. Lines beyond the screen's width or height are not visible.
+    Lines may be painted. The screen cuts off whatever does not fit its width and height.
     """
 
     def draw(lines: list[str]) -> None:
@@ -122,9 +122,9 @@ def whole_screen() -> Iterator[Callable[[list[str]], None]]:
 
 @contextmanager
 def wait_for_key(key: str, over: Event) -> Iterator[Callable[[float], object]]:
-    """Return a function that waits for seconds, or until the key sets `over`.
+    """Yield a function that waits for some seconds, or until the key sets `over`.
 
-    Without a terminal of this process it only waits. The terminal's state is restored at the end.
+    If this process has no terminal, the function only waits. At the end the terminal's state is restored.
     """
     if sys.stdin is None or not sys.stdin.isatty() or not is_ours(sys.stdin.fileno()):
         yield time.sleep
@@ -150,15 +150,15 @@ def wait_for_key(key: str, over: Event) -> Iterator[Callable[[float], object]]:
 
 
 def is_ours(descriptor: int) -> bool:
-    """Whether this process may read from a terminal; reading in the background would stop it."""
+    """Whether this process may read from a terminal; a background read would stop it."""
     try:
         return os.tcgetpgrp(descriptor) == os.getpgrp()
-    except OSError:  # no process group owns it
+    except OSError:  # no process group owns the terminal
         return True
 
 
 ProgressDisplay = Callable[[str, int, int], None]
-"""Shows the progress of a step: done, and total; 0 of 0 if unknown."""
+"""Shows the progress of a step: the part that is done, and the total; 0 of 0 if unknown."""
 
 _BETWEEN: Final = 0.1  # seconds between two updates of the same step
 _WIDTH: Final = 40  # characters of a bar
@@ -166,7 +166,7 @@ _WIDTH: Final = 40  # characters of a bar
 
 @contextmanager
 def show_progress() -> Iterator[ProgressDisplay]:
-    """Show progress bars on a terminal, and nothing elsewhere."""
+    """Show progress bars on a terminal, and nothing if there is no terminal."""
     if not understands_escapes(sys.stderr):
         yield lambda _step, _done, _total: None
         return

@@ -29,14 +29,14 @@ COUNTS: Final[Mapping[str, tuple[str, str]]] = {
 
 SLOW_SLICE_MS: Final = 50.0
 SLOW_COMMIT_SECONDS: Final = 1.0
-SILENT_SECONDS: Final = 5  # a live process gives a sign each second
+SILENT_SECONDS: Final = 5  # a live process sends a sign each second
 FULL: Final = 0.9  # of the quota; writes stop at 0.95
 
 _WRONG: Final = ("failed", "overloaded", "not_committed", "dead_letters")
 _TRANSPORTS: Final = {"websocket": "ws", "http": "http"}  # short, because columns are narrow
-_NAMED: Final = 3  # quarantined actors that are named; `greenroom stats` names all
+_NAMED: Final = 3  # at most so many quarantined actors are named; `greenroom stats` names all
 _WIDTH: Final = 39  # columns of one group; an ordinary terminal has room for two, in three rows
-_GAP: Final = 2  # columns between a name and its value, at least
+_GAP: Final = 2  # the least columns between a name and its value
 _BARS: Final = " ▁▂▃▄▅▆▇█"
 
 
@@ -48,7 +48,7 @@ class Sample(NamedTuple):
 
 
 class GaugeRow(NamedTuple):
-    """One figure with its name; `alarming` ones need attention."""
+    """One figure with its name; if the figure is `alarming`, it needs attention."""
 
     name: str
     value: str
@@ -56,23 +56,23 @@ class GaugeRow(NamedTuple):
 
 
 class GaugeGroup(NamedTuple):
-    """Figures that belong together."""
+    """A group of figures that belong together."""
 
     title: str
     gauges: list[GaugeRow]
 
 
 def rates(now: Sample, before: Sample | None) -> dict[str, float | None]:
-    """Return the rate of each count per second between two samples; None if unknown.
+    """Return the rate per second of each count between two samples; None if unknown.
 
-    It is unknown for the first sample of a server, and for the first after a restart.
+    A rate is unknown for the first sample of a server, and for the first sample after a restart.
     """
     if before is None or now.moment <= before.moment:
         return dict.fromkeys(COUNTS)
     grown = {
         name: now.figures[part][count] - before.figures[part][count] for name, (part, count) in COUNTS.items()
     }
-    if min(grown.values()) < 0:  # counts begin at the start, so this is another server
+    if min(grown.values()) < 0:  # counts begin at a server's start, so this is another server
         return dict.fromkeys(COUNTS)
     return {name: count / (now.moment - before.moment) for name, count in grown.items()}
 
@@ -146,7 +146,7 @@ def groups(now: Sample, before: Sample | None) -> list[GaugeGroup]:
 
 
 def line(now: Sample, before: Sample | None) -> str:
-    """Return the most important figures and all alarms on one line."""
+    """Return one line with the most important figures and all alarms."""
     figures, speed = now.figures, rates(now, before)
     store, commits = figures["store"], figures["commits"]
     parts = [
@@ -196,7 +196,7 @@ def _table(group: GaugeGroup, paint: Callable[..., str]) -> list[str]:
 
 
 def bars(values: list[float]) -> str:
-    """Render values as a row of bars; the largest one is full."""
+    """Render values as a row of bars; the largest value has a full bar."""
     top = max(values, default=0.0)
     if not top:
         return _BARS[0] * len(values)
@@ -216,7 +216,7 @@ def _troubles(figures: Figures) -> Iterator[GaugeRow]:
 
 
 def _processes(figures: Figures) -> Iterator[GaugeGroup]:
-    """Yield the group of processes that share the folder."""
+    """Yield the group of figures of the processes that share the folder."""
     relay = figures.get("relay")
     if relay is not None:
         pids = relay["attached_pids"]
@@ -237,7 +237,7 @@ def _processes(figures: Figures) -> Iterator[GaugeGroup]:
 
 
 def _connected(figures: Figures) -> str:
-    """Return the connected clients by transport, without standard input and output."""
+    """Return the connected clients by transport; clients on standard input are left out."""
     counts = (
         f"{figures[transport]['connections']:,} {short}"
         for transport, short in _TRANSPORTS.items()

@@ -1,1 +1,1 @@
-"""The console's views, one module each: they fetch the values of their pages."""
+"""The console's views, one module each; a view fetches the values of its pages."""

@@ -27,11 +27,11 @@ from greenroom.transports.web.console.view import Place, Reader, View, not_found
 
 _EVERY: Final = 10.0
 _MOST_OPERATIONS: Final = 6
-"""Operations with a line of their own in a chart; the others share one."""
+"""This many operations have their own line in a chart; all others share one line."""
 
 
 async def overview(reader: Reader, _place: Place) -> View:
-    """Return the first page."""
+    """Return the first page of the console."""
     reply = await reader.ask(GetOverview())
     savings = reply.savings
     periods = savings.days if len(savings.days) > 1 else savings.hours
@@ -56,9 +56,9 @@ _KEYS_AT_ONCE: Final = 100
 
 
 async def people(reader: Reader, place: Place) -> View:
-    """Return the users and keys of the store; without ``admin``, only one's own key.
+    """Return the users and keys of the store; without ``admin``, only the visitor's own key.
 
-    It is not fetched again automatically, because each list of keys is audited.
+    The page is not fetched again automatically, because each list of keys is audited.
     """
     if not allows(reader.who.scopes, ADMIN):
         may_ask = allows(reader.who.scopes, SERVER)
@@ -84,7 +84,7 @@ async def people(reader: Reader, place: Place) -> View:
 
 
 async def injection_log(reader: Reader, place: Place) -> View:
-    """Return the list of injections, or one of them."""
+    """Return the list of injections, or one injection."""
     if place.rest:
         return await _one(reader, place.rest)
     request = ListTold(
@@ -115,7 +115,7 @@ _RECORDS_AT_ONCE: Final = 50
 async def audit(reader: Reader, place: Place) -> View:
     """Return a page of the audit log.
 
-    It is not fetched again automatically, because each read of the log is itself audited.
+    The page is not fetched again automatically, because each read of the log is audited, too.
     """
     chosen = _chosen(place)
     given = {**chosen, "cursor": place.get("cursor"), "limit": _RECORDS_AT_ONCE}

@@ -1,4 +1,4 @@
-"""Code: workspaces, their indexes and files, and relations of symbols and files."""
+"""Code: workspaces, with their indexes and files, and relations of symbols and files."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from greenroom.transports.web.console.view import Place, Reader, View
 from greenroom.transports.web.console.views.knowledge import EVERY, list_files, list_workspaces
 
 TOPICS: Final = 20
-"""Workspaces that update the first page at once when they change."""
+"""When one of this many workspaces changes, the first page is updated at once."""
 OUTLINE_TOKENS: Final = 10_000
 SYMBOLS: Final = 50
 
 
 async def code(reader: Reader, place: Place) -> View:
-    """Return the list of workspaces, or a page of one: files, file or symbol."""
+    """Return the list of workspaces, or a page of one workspace: files, file or symbol."""
     if not place.rest:
         return await _all(reader)
     uri = workspace_uri(place.rest)
@@ -50,9 +50,9 @@ async def _file(reader: Reader, shown: dict[str, Any], path: str) -> View:
 
 
 async def _answer_or_sentence(reader: Reader, request: Any) -> Any:
-    """Return a reply, or the sentence of a refusal for a part of a page.
+    """Return a reply for a part of a page, or the sentence of its refusal.
 
-    A missing scope or an invalid value refuses the whole page.
+    A missing scope or an invalid value still refuses the whole page.
     """
     reader.check_scope(type(request))
     check_request(request)

@@ -1,4 +1,4 @@
-"""Knowledge: corpora, their documents and freshness, and the entities in them."""
+"""Knowledge: corpora, their documents and freshness, and the entities of the documents."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from greenroom.actors.knowledge.corpora.requests.listing_requests import (
 from greenroom.transports.web.console.view import Place, Reader, View
 
 EVERY: Final = 5.0
-"""Seconds after which a list of corpora is fetched again, since corpora come and go."""
+"""Seconds until a list of corpora is fetched again, since corpora are added and dropped."""
 RESULTS: Final = 20
 TYPES: Final = ("vendor", "library", "framework", "service")
 TOPICS: Final = 20
 HEADINGS: Final = 1_000
-"""Headings that a document's page shows; each takes far more HTML than its text."""
+"""The most headings on a document's page; a heading takes far more HTML than its text."""
 _PASSAGES: Final = 10
-"""Passages on an entity's page."""
+"""The most passages on an entity's page."""
 _HEADING: Final = re.compile(r"^(#{1,6})[ \t]+(\S.*)$", re.MULTILINE)
 _MARKED: Final = PROSE.union(CONTAINERS)
 """Kinds of files with headings in their text."""
@@ -53,7 +53,7 @@ class Section(NamedTuple):
 
 
 async def knowledge(reader: Reader, place: Place) -> View:
-    """Return the list of corpora, or a page of one: documents, entities, one of each."""
+    """Return the list of corpora, or a page of one: documents, entities, or one item."""
     if not place.rest:
         return await _all(reader, place)
     shown = {"corpus": place.rest, "types": TYPES}
@@ -90,7 +90,7 @@ async def _corpus(reader: Reader, place: Place, shown: dict[str, Any]) -> View:
         shown["page"] = await list_entities(reader, place, name)
     else:
         shown["page"] = await list_documents(reader, place, name)
-    # A killed ingest reports no end, so the page must poll.
+    # The page must poll, because a killed ingest does not report its end.
     every = None if read.filling.ingesting is None else EVERY
     return View("corpus.html", name, shown, topics=(corpus_uri(name),), every=every)
 
@@ -110,7 +110,7 @@ async def _document(reader: Reader, shown: dict[str, Any], path: str) -> View:
 
 
 async def _workspace_of(reader: Reader, path: str) -> tuple[str, str] | None:
-    """Return the workspace of a file that the reader may see, and the path there."""
+    """Return a file's workspace, and its path there; None if the reader sees no workspace."""
     if not reader.may("list_workspaces"):
         return None
     roots = {str(each.workspace.root): each.workspace.corpus for each in await list_workspaces(reader)}
@@ -121,7 +121,7 @@ async def _workspace_of(reader: Reader, path: str) -> tuple[str, str] | None:
 def sections(text: str) -> list[Section]:
     """Split a document at its headings, except those in fenced code.
 
-    Headings after the first `HEADINGS` stay part of the text.
+    Headings after the first `HEADINGS` headings stay part of the text.
     """
     parts = [Section(0, "", "")]
     is_fenced = False
@@ -153,19 +153,19 @@ async def _entity(reader: Reader, shown: dict[str, Any], name: str) -> View:
 
 
 async def list_corpora(reader: Reader) -> list[CorpusShown]:
-    """Return the corpora of documents, by their names."""
+    """Return the corpora of documents, sorted by name."""
     listed: list[CorpusShown] = (await reader.ask(BrowseCorpora())).corpora
     return sorted(listed, key=lambda each: each.corpus.corpus)
 
 
 async def list_workspaces(reader: Reader) -> list[WorkspaceShown]:
-    """Return the workspaces, by their folders."""
+    """Return the workspaces, sorted by folder."""
     listed: list[WorkspaceShown] = (await reader.ask(ListWorkspaces())).workspaces
     return sorted(listed, key=lambda each: (str(each.workspace.root), each.workspace.corpus))
 
 
 async def list_documents(reader: Reader, place: Place, corpus: str) -> DocumentsShown:
-    """Return the requested page of a corpus' documents."""
+    """Return the requested page of the list of a corpus' documents."""
     request = CorpusDocuments(
         corpus=corpus,
         holding=place.get("holding") or "",
@@ -177,20 +177,20 @@ async def list_documents(reader: Reader, place: Place, corpus: str) -> Documents
 
 
 async def find_document(reader: Reader, corpus: str, path: str) -> DocumentShown | None:
-    """Return a document as listings show it; None if there is none at this path."""
+    """Return a document as lists show it; None if the path has no document."""
     found = await reader.ask(CorpusDocuments(corpus=corpus, path=path))
     return next(iter(found.documents), None)
 
 
 async def list_files(reader: Reader, place: Place, corpus: str) -> FilesShown:
-    """Return the requested page of a workspace's files."""
+    """Return the requested page of the list of a workspace's files."""
     request = WorkspaceFiles(corpus=corpus, holding=place.get("holding") or "", cursor=place.get("cursor"))
     shown: FilesShown = await reader.ask(request)
     return shown
 
 
 async def list_entities(reader: Reader, place: Place, corpus: str) -> EntitiesShown:
-    """Return the requested page of a corpus' entities."""
+    """Return the requested page of the list of a corpus' entities."""
     request = CorpusEntities(
         corpus=corpus,
         holding=place.get("holding") or "",

@@ -1,4 +1,4 @@
-"""The map: memories and their links, drawn by the script and listed without it."""
+"""The map: memories and their links, drawn by the script, or listed without it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from greenroom.actors.core.validation.parse import check_request
 from greenroom.transports.web.console.view import Place, Reader, View, whole_number
 
 EVERY: Final = 30.0
-"""Seconds after which the page is fetched again. No topic covers names of entities and sessions, or the first
+"""Seconds until the page is fetched again. No topic covers names of entities and sessions, or the first
 memories of an empty store."""
 TOPICS: Final = 20
-"""Namespace roots that update the page at once when they change."""
+"""When memories below one of this many namespace roots change, the page is updated at once."""
 ROWS: Final = 100
-"""Memories on one page of the list."""
+"""The number of memories on one page of the list."""
 PAGES: Final = 100
 LINKS: Final = 8
-"""Links that a row names."""
+"""The most links that a row names."""
 AGES: Final = {"1": "a day", "7": "a week", "30": "a month", "365": "a year"}
 KINDS: Final = ("semantic", "episodic", "procedural")
 PATHS: Final = {
@@ -33,7 +33,7 @@ PATHS: Final = {
     "conversation": "memories?conversation=",
     "entity": "search?q=",
 }
-"""The path of a node's page by its type, without its id and, for other nodes than memories, its namespace."""
+"""The path of a node's page by the node's type, without the id and, except for memories, the namespace."""
 _HOW: Final = {
     "supersedes": ("supersedes", "superseded by"),
     "contradicts": ("may contradict", "may be contradicted by"),
@@ -42,7 +42,7 @@ _HOW: Final = {
     "mentions": ("mentions", "mentioned by"),
     "similar": ("similar to", "similar to"),
 }
-"""The label of a link, at its beginning and at its end."""
+"""The label of each type of link, as seen from its beginning and from its end."""
 
 
 class Linked(NamedTuple):
@@ -54,7 +54,7 @@ class Linked(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A memory in the list with its links; ``more`` counts links that are not named."""
+    """A memory in the list with its links; ``more`` counts the links without names."""
 
     label: str
     path: str
@@ -88,7 +88,7 @@ async def memory_map(reader: Reader, place: Place) -> View:
 
 
 def _topics(request: MemoryMap, listed: MemoryMapped) -> tuple[str, ...]:
-    """Return the topics of the namespace roots on the map, and of the requested one."""
+    """Return the topics of all namespace roots on the map, and of the requested namespace."""
     named = [name for name in (request.namespace, *listed.namespaces) if name is not None and ":" in name]
     return tuple(map(memories_uri, sorted(set(map(root_of, named)))))[:TOPICS]
 

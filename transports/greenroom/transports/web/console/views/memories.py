@@ -1,4 +1,4 @@
-"""Memories: a filtered list, lists of pending decisions, and each memory with its history."""
+"""Memories: a filtered list, lists that await a decision, and each memory with its history."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from greenroom.transports.web.console.rendering import json_text
 from greenroom.transports.web.console.view import Place, Reader, View
 
 SHOWN: Final = 100_000
-"""Characters of a content that a page shows without `whole`."""
+"""The most characters of a content that a page shows without `whole`."""
 LISTS: Final = {
     "duplicates": "Near-duplicates",
     "contradictions": "Contradictions",
@@ -33,7 +33,7 @@ LISTS: Final = {
     "unreviewed": "Unreviewed",
     "forgotten": "Forgotten",
 }
-"""Lists of memories that await a decision, and of forgotten ones, by the end of their path."""
+"""Lists of memories that await a decision, and of forgotten memories, by the end of their path."""
 _WHY: Final = {
     "unused": "Not used for 90 days",
     "disliked": "Rated low",
@@ -63,13 +63,13 @@ class Choice(NamedTuple):
 
     label: str
     memories: int
-    query: Mapping[str, Any]  # the URL parameters after it is switched
-    chosen: bool  # whether it is active now
-    depth: int = 0  # its depth below the first one in a tree
+    query: Mapping[str, Any]  # the URL parameters after a click on this value
+    chosen: bool  # whether this value is active now
+    depth: int = 0  # the depth of this value in a tree
 
 
 async def memories(reader: Reader, place: Place) -> View:
-    """Return the list of memories, a list of pending decisions, or one memory."""
+    """Return the list of memories, a list that awaits decisions, or one memory."""
     if not place.rest:
         return await _list(reader, place)
     if place.rest in {"duplicates", "contradictions"}:
@@ -135,7 +135,7 @@ async def _list(
 
 
 def _paged(template: str, place: Place, page: Any) -> View:
-    """Return a paged list with no filter except a namespace."""
+    """Return a list in pages whose only filter is a namespace."""
     values = {
         "page": page,
         "lists": LISTS,
@@ -176,12 +176,12 @@ async def _memory(reader: Reader, place: Place) -> View:
 
 
 def _text(memory: Any) -> str:
-    """Return the content, or the value as indented JSON."""
+    """Return the content of a memory, or its value as indented JSON."""
     return memory.content if memory.content is not None else _pretty(memory.value)
 
 
 def _metadata(memory: Any) -> str:
-    """Return metadata as indented JSON; large metadata unchanged."""
+    """Return metadata as indented JSON; leave large metadata unchanged."""
     if memory.metadata is UNSET or len(bytes(memory.metadata)) <= SHOWN:
         return _pretty(memory.metadata)
     return bytes(memory.metadata).decode()
@@ -199,7 +199,7 @@ def _sessions(memory: Any) -> Mapping[str, str]:
     if not isinstance(provenance, dict):
         provenance = {}
     client, session = provenance.get("client"), provenance.get("session")
-    if isinstance(client, str) and isinstance(session, str):  # from a hook, with the client's own id
+    if isinstance(client, str) and isinstance(session, str):  # from a hook, with the client's own session id
         found.setdefault(session, kept_id(client, session, root_of(memory.namespace)))
     for holder in (metadata, provenance):
         for name in ("session_id", "session"):
@@ -209,7 +209,7 @@ def _sessions(memory: Any) -> Mapping[str, str]:
 
 
 def _changed_fields(older: Any, newer: Any) -> list[tuple[str, str, str]]:
-    """Return the other fields in which two versions differ: the name and both values."""
+    """Return the other fields in which two versions differ, with both values."""
     fields: dict[str, Callable[[Any], str]] = {
         "Tags": lambda each: ", ".join(each.tags),
         "Type": lambda each: each.kind,
@@ -223,14 +223,14 @@ def _changed_fields(older: Any, newer: Any) -> list[tuple[str, str, str]]:
 
 
 def _crumbs(namespace: str) -> list[tuple[str, str]]:
-    """Return a namespace's root and each level below it, with its full name."""
+    """Return a namespace's root and each level below, each with its full name."""
     parts = namespace.split(":")
     names = [":".join(parts[:count]) for count in range(2, len(parts) + 1)]
     return [(name if at == 0 else parts[at + 1], name) for at, name in enumerate(names)]
 
 
 def _facets(facets: Any, namespace: str, place: Place) -> dict[str, list[Choice]]:
-    """Return the filters by their headings, each value with the URL that switches it."""
+    """Return the filters by heading; each value has the URL that switches it."""
     found = {
         "Namespaces": _tree(facets.by_namespace, namespace, place),
         "Types": _choices("type", facets.by_kind, place),
@@ -265,7 +265,7 @@ def _with(place: Place, name: str, values: list[str]) -> Mapping[str, Any]:
 
 
 def _tree(counts: Mapping[str, int], namespace: str, place: Place) -> list[Choice]:
-    """Return the namespaces below one, each with the count of all memories below it."""
+    """Return the namespaces below one, each with the number of memories there and below."""
     sums: dict[str, int] = {}
     above = namespace.count(":")
     for name, count in counts.items():
@@ -286,21 +286,21 @@ def _tree(counts: Mapping[str, int], namespace: str, place: Place) -> list[Choic
 
 
 MOST_PARTS: Final = 5_000
-"""Words, or else lines, of each text to compare; it limits the time to a few milliseconds."""
+"""The most words, or lines, of a text to compare; this limits the time to a few milliseconds."""
 MOST_CHARACTERS: Final = 100_000
-"""Characters of each text to compare: splitting a megabyte into words would block others too long."""
+"""The most characters of a text to compare: to split a megabyte into words would block others."""
 _WORDS: Final = re.compile(r"\s+|\w+|[^\w\s]")
 
 
 class Stretch(NamedTuple):
-    """A stretch of text: in both texts, or only in the older or newer."""
+    """A stretch of text that both texts have, or that only one of them has."""
 
     kind: Literal["same", "gone", "new"]
     text: str
 
 
 def differences(before: str, after: str) -> list[Stretch] | None:
-    """Compare two texts by words, or lines if long; None if too long."""
+    """Compare two texts by words, or by lines if long; return None if too long."""
     if max(len(before), len(after)) > MOST_CHARACTERS:
         return None
     parts = _WORDS.findall(before), _WORDS.findall(after)

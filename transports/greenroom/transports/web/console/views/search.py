@@ -1,4 +1,4 @@
-"""The search debugger: results of every mode side by side, with their scores."""
+"""The search debugger: the results of all modes side by side, with their scores."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from greenroom.transports.web.console.view import Place, Reader, View
 
 MOST_SHOWN: Final = 100
 _MOST: Final = 50
-"""Shown results of documents, sessions and code."""
+"""The most results of documents, sessions and code that are shown."""
 _USUAL: Final = 10
 _EVERY_CORPUS: Final = "*"
 
 
 class Compared(NamedTuple):
-    """A result, and its rank in each mode; None where it has none."""
+    """A result and its rank in each mode; None for a mode without this result."""
 
     hit: Any
     places: Mapping[str, int | None]
@@ -84,12 +84,12 @@ def merge_modes(reply: SearchExplained | ResultsExplained) -> list[Compared]:
         )
         for name, hit in hits.items()
     ]
-    # The best has the largest sum of reciprocal ranks.
+    # The best result has the largest sum of reciprocal ranks.
     return sorted(found, key=lambda each: sum(1 / at for at in each.places.values() if at), reverse=True)
 
 
 def _longest(hits: Iterable[HitExplained | ResultExplained]) -> float:
-    """Return the length of the longest bar."""
+    """Return the largest part of a score, which is the length of the longest bar."""
     return max((abs(part.part) for hit in hits for part in hit.signals), default=1.0)
 
 
@@ -110,7 +110,7 @@ _REQUESTS: Final[Mapping[str, Callable[[Place, str, int], Any]]] = {
         query=query, scope=place.get("folder") or "", limit=limit, about=place.get("about")
     ),
 }
-"""Makes the request for what is searched, if that is not memories."""
+"""Makes the request for a search of anything other than memories."""
 
 
 def _limit(place: Place) -> int:

@@ -1,4 +1,4 @@
-"""The list of sessions, and the pages of one: transcript, context, passports and hand-overs."""
+"""The list of sessions, and the pages of a session: transcript, context, passports, hand-overs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ STATUSES: Final = ("created", "active", "paused", "terminated", "archived")
 _FILTERS: Final = {"q": "text", "status": "status", "project": "project_id", "agent": "agent", "tool": "tool"}
 _READ: Final = {"q": Place.get}
 _LONGEST_TEXT: Final = 128
-"""Longest text of a search for sessions, in characters."""
+"""The most characters of a text with which sessions are searched."""
 
 
 async def sessions(reader: Reader, place: Place) -> View:
-    """Return the list of sessions, or a page of the one in the URL."""
+    """Return the list of sessions, or a page of the session in the URL."""
     session_id, _, tab = place.rest.partition("/")
     if not session_id:
         named = place.name("id")
@@ -38,7 +38,7 @@ async def sessions(reader: Reader, place: Place) -> View:
 async def _find(reader: Reader, place: Place, session_id: str) -> View:
     """Return the page of a session, or similar sessions if the id is unknown.
 
-    Metadata may name a session that was never here, is deleted, or is another program's.
+    Metadata may name a session that was never here, is deleted, or belongs to another program.
     """
     try:
         return await transcript(reader, place, session_id)
@@ -69,11 +69,11 @@ async def _list(reader: Reader, place: Place) -> View:
 
 CLOSED: Final = frozenset({"terminated", "archived"})
 GROWING: Final = 300
-"""Messages at most on a page that starts at a given message and grows."""
+"""The most messages on a page that starts at a given message and grows."""
 
 
 class Tab(NamedTuple):
-    """A page of a session; ``name`` follows the session's id in the path."""
+    """A page of a session; in the path, ``name`` follows the session's id."""
 
     name: str
     label: str
@@ -81,7 +81,7 @@ class Tab(NamedTuple):
 
 
 async def transcript(reader: Reader, place: Place, session_id: str) -> View:
-    """Return the transcript: the newest messages, those before one, or those from one on."""
+    """Return the transcript: the newest messages, or those before or from a given message."""
     before, start, message = (place.number(name) for name in ("before", "from", "message"))
     request = ReadTranscript(session_id=session_id)
     if message is not None:
@@ -107,7 +107,7 @@ async def transcript(reader: Reader, place: Place, session_id: str) -> View:
 
 
 async def context(reader: Reader, place: Place, session_id: str) -> View:
-    """Return the context of a session, and the part that a client gets."""
+    """Return the context of a session, and the part of it that a client gets."""
     tool = place.get("tool")
     request = GetSessionContext(session_id=session_id, tool_id=tool)
     work = await reader.ask(request)
@@ -124,7 +124,7 @@ async def context(reader: Reader, place: Place, session_id: str) -> View:
 
 
 async def passports(reader: Reader, _place: Place, session_id: str) -> View:
-    """Return the passports that were issued for a session, and those that brought it here."""
+    """Return the passports issued for a session, and the passports that brought it here."""
     values = {
         **await _head(reader, session_id),
         "passports": await reader.ask(ListPassports(session_id=session_id)),
@@ -133,7 +133,7 @@ async def passports(reader: Reader, _place: Place, session_id: str) -> View:
 
 
 async def history(reader: Reader, _place: Place, session_id: str) -> View:
-    """Return the hand-overs of a session: who used it where and when, and its compactions."""
+    """Return the hand-overs of a session (who used it, where and when) and its compactions."""
     work = await reader.ask(GetSessionContext(session_id=session_id))
     values = await _head(reader, session_id)
     values |= {"work": work, "stays": stays(work.migrations, values["compactions"], values["session"])}
@@ -191,7 +191,7 @@ def _session_view(
 
 
 DEEPEST: Final = 6
-"""Levels by which answers are indented at most."""
+"""Answers are indented by at most this many levels."""
 _LINE: Final = 480
 
 
@@ -203,24 +203,24 @@ class Row(NamedTuple):
 
 
 def in_time(messages: Sequence[MessageView]) -> list[Row]:
-    """Return messages in order of time."""
+    """Return a row for each message, in order of time."""
     return [Row(message, 0) for message in messages]
 
 
 def in_threads(messages: Sequence[MessageView]) -> list[Row]:
-    """Return messages as threads: each is followed by its answers."""
+    """Return messages as threads: the answers follow each message."""
     here = {message.message_id for message in messages}
     answers: dict[int | None, list[MessageView]] = {}
     for message in messages:
         parent = message.parent_message_id
-        # An answer is newer than its parent, so the parents cannot form a cycle.
+        # An answer is newer than its parent, so parents cannot form a cycle.
         is_answer = parent in here and parent is not None and parent < message.message_id
         answers.setdefault(parent if is_answer else None, []).append(message)
     return list(_walk(answers))
 
 
 def _walk(answers: Mapping[int | None, list[MessageView]]) -> Iterator[Row]:
-    """Yield the tree's messages without recursion: a chain may be as long as a page."""
+    """Yield the messages of a tree without recursion: a chain may fill a page."""
     open_rows = [Row(message, 0) for message in reversed(answers.get(None, []))]
     while open_rows:
         row = open_rows.pop()
@@ -232,7 +232,7 @@ def _walk(answers: Mapping[int | None, list[MessageView]]) -> Iterator[Row]:
 def answers_of(
     messages: Sequence[MessageView], elsewhere: Sequence[AnsweredMessage]
 ) -> Mapping[int, AnsweredMessage]:
-    """Return the answered messages by id, both from this page and from elsewhere."""
+    """Return the answered messages by id, from this page and from elsewhere."""
     wanted = {message.parent_message_id for message in messages}
     here = [
         AnsweredMessage(message_id=each.message_id, sender=each.sender, line=each.content[:_LINE])
@@ -246,17 +246,17 @@ _BEGINS: Final = frozenset({"started", "resumed", "restored", "reopened"})
 
 
 class Stay(NamedTuple):
-    """A period of a session in one tool."""
+    """A period in which one tool used a session."""
 
     tool: str | None  # the tool; None if a program created the session without one
     agent: str
     since: datetime
     until: datetime | None
-    moves: list[Migration | Compaction]  # its hand-overs and its client's compactions, in order
+    moves: list[Migration | Compaction]  # the hand-overs and compactions in this period, in order
 
     @property
     def seconds(self) -> float | None:
-        """The length in seconds; None while it lasts."""
+        """The length of the period in seconds; None while the period lasts."""
         return None if self.until is None else (self.until - self.since).total_seconds()
 
 
@@ -287,6 +287,6 @@ def _begins(move: Migration | Compaction) -> bool:
 
 
 def _close(found: list[Stay], at: datetime) -> None:
-    """End the last period, unless it has ended."""
+    """End the last period, unless it has already ended."""
     if found and found[-1].until is None:
         found[-1] = found[-1]._replace(until=max(at, found[-1].since))

@@ -1,4 +1,4 @@
-"""All views, in the order of the navigation."""
+"""The table of all views, in the order of the navigation."""
 
 from __future__ import annotations
 
