@@ -33,7 +33,7 @@ from greenroom.actors import (
 )
 from greenroom.actors.search.embedding.embedder import Embedder
 from greenroom.actors.search.embedding.embedder_loader import load
-from greenroom.actors.search.embedding.vectors import Vectors
+from greenroom.actors.search.embedding.vector_messages import Vectors
 from greenroom.runtime import RuntimeOptions
 
 QUERIES = 200

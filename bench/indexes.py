@@ -17,7 +17,7 @@ import trio
 import greenroom.transports.ops.cli.commands.serve  # noqa: F401  a server has all of this loaded
 from bench.harness import check
 from bench.servers import Memory, memory_of
-from greenroom.actors.search.embedding.vectors import Vectors
+from greenroom.actors.search.embedding.vector_messages import Vectors
 from greenroom.actors.search.index import Document, MemoryIndex, TidyIndex
 from greenroom.runtime import Actor, Address, Context, Message, Slices, handles, open_runtime
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from greenroom.actors.search.embedding.embedder import LocalEmbedder
-    from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
+    from greenroom.actors.search.embedding.vector_messages import QueryVectors, Vectors
     from greenroom.actors.search.index import Document
     from greenroom.actors.search.ranking.view import Floats
 

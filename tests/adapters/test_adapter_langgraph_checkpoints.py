@@ -41,8 +41,8 @@ from greenroom.actors import (
     Principal,
     ServiceError,
 )
-from greenroom.actors.sessions.checkpoints.actor import thread_address
-from greenroom.actors.sessions.checkpoints.requests import DeleteThread, ReadPart
+from greenroom.actors.sessions.graph_checkpoints.actor import thread_address
+from greenroom.actors.sessions.graph_checkpoints.requests import DeleteThread, ReadPart
 from greenroom.adapters.langgraph import GreenroomSaver
 from greenroom.runtime import Encryption, Refusal, Restate
 

@@ -22,8 +22,8 @@ from greenroom.actors.content.documents import (
     markdown,
     unread_parts,
 )
-from greenroom.actors.content.documents.chunks import Chunk
 from greenroom.actors.content.documents.decode import SourceText
+from greenroom.actors.content.documents.document_types import Chunk
 from greenroom.actors.content.documents.sections import MAX_CHARACTERS, strip_markup
 
 TEXT_KINDS: tuple[Kind, ...] = ("markdown", "text", "rst", "csv", "code")

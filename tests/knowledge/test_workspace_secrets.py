@@ -23,7 +23,7 @@ from greenroom.actors import (
     parse_request,
 )
 from greenroom.actors.content.documents import digest_of, mask_bytes
-from greenroom.actors.content.documents.chunks import Chunk, Document
+from greenroom.actors.content.documents.document_types import Chunk, Document
 from greenroom.actors.knowledge.corpora.tools.corpus_admin import ensure_corpus
 from greenroom.actors.knowledge.ingest.parsing import masking
 from greenroom.actors.knowledge.workspaces.index_lease import open_workspaces

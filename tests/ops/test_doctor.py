@@ -30,7 +30,7 @@ from support.embedding import WAITS, Settled
 from support.stores import small_disk
 
 from greenroom.actors import Agent, Principal, PutDocument, StoreMemory, ask_corpus, open_greenroom
-from greenroom.actors.content.documents.chunks import Chunk, Document
+from greenroom.actors.content.documents.document_types import Chunk, Document
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import RemoveDocuments
 from greenroom.actors.knowledge.corpora.tools.corpus_admin import ensure_corpus
 from greenroom.runtime import Encryption, FolderLock, RuntimeOptions, SharedRuntime, backup, key_source

@@ -15,7 +15,7 @@ from greenroom.actors import open_greenroom
 from greenroom.actors.core.auth.policy import Partition
 from greenroom.actors.memories.storage import directory as namespaces
 from greenroom.actors.memories.storage import records as memories
-from greenroom.actors.sessions.checkpoints import records as threads
+from greenroom.actors.sessions.graph_checkpoints import records as threads
 from greenroom.actors.sessions.handlers import events
 from greenroom.actors.sessions.storage import directory
 from greenroom.actors.sessions.storage import records as sessions

@@ -27,7 +27,7 @@ from greenroom.actors.search.embedding.models.static import (
     load_static,
 )
 from greenroom.actors.search.embedding.models.wordpiece import UNKNOWN, WordPiece
-from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
+from greenroom.actors.search.embedding.vector_messages import QueryVectors, Vectors
 
 HEAVY = ("numpy", "tokenizers", "onnxruntime", "safetensors", "httpx2", "requests")
 

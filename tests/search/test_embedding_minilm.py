@@ -23,7 +23,7 @@ from greenroom.actors.search.embedding.models.minilm_install import (
 )
 from greenroom.actors.search.embedding.models.minilm_onnx import OnnxModel
 from greenroom.actors.search.embedding.models.minilm_weights import read_weights
-from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
+from greenroom.actors.search.embedding.vector_messages import QueryVectors, Vectors
 
 pytestmark = pytest.mark.slow
 

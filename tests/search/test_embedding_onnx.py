@@ -20,7 +20,7 @@ from greenroom.actors.search.embedding.embedder_loader import check_choice, load
 from greenroom.actors.search.embedding.models.onnx import OnnxEmbedder
 from greenroom.actors.search.embedding.models.onnx_export import read_export
 from greenroom.actors.search.embedding.models.onnx_runtime import onnxruntime
-from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
+from greenroom.actors.search.embedding.vector_messages import QueryVectors, Vectors
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ import trio
 
 from greenroom.actors import EmbedderError, MemorySearch, StoreMemory, read_choice
 from greenroom.actors.search.embedding.embedder_loader import load
-from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
+from greenroom.actors.search.embedding.vector_messages import QueryVectors, Vectors
 
 if TYPE_CHECKING:
     from support.passports import Opens

@@ -11,7 +11,7 @@ import trio.testing
 
 from greenroom.actors import EmbedderError
 from greenroom.actors.search.embedding.embedder_loader import InThread
-from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
+from greenroom.actors.search.embedding.vector_messages import QueryVectors, Vectors
 
 TEXTS = ["x" * (number * 7 % 23) for number in range(23)]
 

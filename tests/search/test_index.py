@@ -38,7 +38,7 @@ from support.indexing import (
 )
 
 from greenroom.actors.content.text.analyze import text_settings
-from greenroom.actors.search.embedding.vectors import Vectors
+from greenroom.actors.search.embedding.vector_messages import Vectors
 from greenroom.actors.search.index import QUESTION, TEMPORAL, Document, records
 from greenroom.actors.search.index.corpus import Corpus
 from greenroom.actors.search.index.document import analyse

@@ -34,7 +34,7 @@ from support.indexing import (
 )
 from support.virtual_time import run_in_virtual_time
 
-from greenroom.actors.search.embedding.vectors import Vectors
+from greenroom.actors.search.embedding.vector_messages import Vectors
 from greenroom.runtime import Address, InlineCommitter, RuntimeOptions, StorageFullError, open_runtime
 from greenroom.testing import CrashError, VirtualClock
 

@@ -9,7 +9,7 @@ import pytest
 from support.ranking import SPACE, Note, order, search, stored
 
 from greenroom.actors.memories.storage.embedding import strip_author
-from greenroom.actors.search.embedding.vectors import QueryVectors
+from greenroom.actors.search.embedding.vector_messages import QueryVectors
 from greenroom.actors.search.ranking.dates import Calendar, Date, find_dates
 from greenroom.actors.search.ranking.query import RankQuery
 from greenroom.actors.search.ranking.rank import rank

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.ranking import SPACE, Note, search
 
-from greenroom.actors.search.embedding.vectors import QueryVectors
+from greenroom.actors.search.embedding.vector_messages import QueryVectors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
+from greenroom.actors.search.embedding.vector_messages import QueryVectors, Vectors
 from greenroom.actors.sessions.search import Preview, metadata_text, preview
 from greenroom.actors.sessions.search.index import Match, SearchIndex, SearchRequest
 from greenroom.runtime import finish

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from greenroom.actors.content.text.analyze import code_rules, current_rules
-from greenroom.actors.search.embedding.vectors import Vectors
+from greenroom.actors.search.embedding.vector_messages import Vectors
 from greenroom.actors.search.index import FIELDS, Document, MemoryIndex, TidyIndex
 from greenroom.actors.search.index.document import analyse
 from greenroom.runtime import Actor, Context, Message, Slices, finish, handles

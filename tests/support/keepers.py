@@ -10,7 +10,7 @@ import trio
 from greenroom.actors import EmbedderError, TextRefusedError
 from greenroom.actors.search.embedding import rows as embedding_rows
 from greenroom.actors.search.embedding.embedder import LocalEmbedder
-from greenroom.actors.search.embedding.vectors import (
+from greenroom.actors.search.embedding.vector_messages import (
     QueryVectors,
     StoreVectors,
     TextsToEmbed,

@@ -15,7 +15,7 @@ from greenroom.actors.search.ranking.view import View
 from greenroom.runtime import finish
 
 if TYPE_CHECKING:
-    from greenroom.actors.search.embedding.vectors import QueryVectors
+    from greenroom.actors.search.embedding.vector_messages import QueryVectors
 
 DAY = 86_400_000_000
 """Microseconds."""

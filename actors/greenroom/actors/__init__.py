@@ -92,8 +92,8 @@ if TYPE_CHECKING:
     from greenroom.actors.app.services.short_forms import StoredMemory as StoredMemory
     from greenroom.actors.content.compression.compress_text import CompressText as CompressText
     from greenroom.actors.content.compression.compress_text import TextCompressed as TextCompressed
-    from greenroom.actors.content.documents.chunks import Chunk as Chunk
-    from greenroom.actors.content.documents.chunks import Document as Document
+    from greenroom.actors.content.documents.document_types import Chunk as Chunk
+    from greenroom.actors.content.documents.document_types import Document as Document
     from greenroom.actors.core.audit.export import AuditLines as AuditLines
     from greenroom.actors.core.audit.export import ExportAuditLog as ExportAuditLog
     from greenroom.actors.core.audit.query import AuditLog as AuditLog
@@ -230,12 +230,12 @@ if TYPE_CHECKING:
     from greenroom.actors.knowledge.ingest.search_documents import SemanticSearch as SemanticSearch
     from greenroom.actors.knowledge.workspaces.index_lease import Workspaces as Workspaces
     from greenroom.actors.knowledge.workspaces.index_lease import open_workspaces as open_workspaces
-    from greenroom.actors.knowledge.workspaces.tools.code_search import CodeSearch as CodeSearch
     from greenroom.actors.knowledge.workspaces.tools.dependency_search import DependencySearch as DependencySearch
     from greenroom.actors.knowledge.workspaces.tools.explain_code import ExplainCode as ExplainCode
     from greenroom.actors.knowledge.workspaces.tools.outline import Outline as Outline
+    from greenroom.actors.knowledge.workspaces.tools.pattern_search import CodeSearch as CodeSearch
     from greenroom.actors.knowledge.workspaces.tools.read_file import ReadFile as ReadFile
-    from greenroom.actors.knowledge.workspaces.tools.search_code import SearchCodeSemantic as SearchCodeSemantic
+    from greenroom.actors.knowledge.workspaces.tools.semantic_search import SearchCodeSemantic as SearchCodeSemantic
     from greenroom.actors.knowledge.workspaces.tools.similar_files import SimilarFiles as SimilarFiles
     from greenroom.actors.knowledge.workspaces.tools.symbol_search import SymbolSearch as SymbolSearch
     from greenroom.actors.knowledge.workspaces.tools.workspace_facts import CompleteCode as CompleteCode
@@ -243,7 +243,7 @@ if TYPE_CHECKING:
     from greenroom.actors.memories.preferences.requests import PreferencesResource as PreferencesResource
     from greenroom.actors.memories.preferences.requests import PreferencesSet as PreferencesSet
     from greenroom.actors.memories.preferences.requests import SetPreferences as SetPreferences
-    from greenroom.actors.memories.recall.explain import ExplainSearch as ExplainSearch
+    from greenroom.actors.memories.recall.explain_memories import ExplainSearch as ExplainSearch
     from greenroom.actors.memories.recall.memory_search import MemorySearch as MemorySearch
     from greenroom.actors.memories.recall.memory_search import NarrowedSearch as NarrowedSearch
     from greenroom.actors.memories.recall.memory_search import RetrieveFilters as RetrieveFilters
@@ -316,14 +316,14 @@ if TYPE_CHECKING:
     from greenroom.actors.search.embedding.errors import EmbedderError as EmbedderError
     from greenroom.actors.search.embedding.errors import TextRefusedError as TextRefusedError
     from greenroom.actors.sessions.actor import SessionActor as SessionActor
-    from greenroom.actors.sessions.checkpoints.requests import ChannelValue as ChannelValue
-    from greenroom.actors.sessions.checkpoints.requests import CheckpointHead as CheckpointHead
-    from greenroom.actors.sessions.checkpoints.requests import CheckpointRead as CheckpointRead
-    from greenroom.actors.sessions.checkpoints.requests import CheckpointValue as CheckpointValue
-    from greenroom.actors.sessions.checkpoints.requests import CheckpointWrite as CheckpointWrite
-    from greenroom.actors.sessions.checkpoints.requests import ListCheckpoints as ListCheckpoints
-    from greenroom.actors.sessions.checkpoints.requests import PutCheckpoint as PutCheckpoint
-    from greenroom.actors.sessions.checkpoints.requests import PutWrites as PutWrites
+    from greenroom.actors.sessions.graph_checkpoints.requests import ChannelValue as ChannelValue
+    from greenroom.actors.sessions.graph_checkpoints.requests import CheckpointHead as CheckpointHead
+    from greenroom.actors.sessions.graph_checkpoints.requests import CheckpointRead as CheckpointRead
+    from greenroom.actors.sessions.graph_checkpoints.requests import CheckpointValue as CheckpointValue
+    from greenroom.actors.sessions.graph_checkpoints.requests import CheckpointWrite as CheckpointWrite
+    from greenroom.actors.sessions.graph_checkpoints.requests import ListCheckpoints as ListCheckpoints
+    from greenroom.actors.sessions.graph_checkpoints.requests import PutCheckpoint as PutCheckpoint
+    from greenroom.actors.sessions.graph_checkpoints.requests import PutWrites as PutWrites
     from greenroom.actors.sessions.handlers.find_sessions import FindSessions as FindSessions
     from greenroom.actors.sessions.passports.export import ExportSession as ExportSession
     from greenroom.actors.sessions.passports.issued import ListPassports as ListPassports

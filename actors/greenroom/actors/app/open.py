@@ -38,7 +38,7 @@ from greenroom.actors.knowledge.corpora.storage.chunk_ids import IdPrefixActor, 
 from greenroom.actors.knowledge.corpora.storage.records import MASKED_INDEX
 from greenroom.actors.knowledge.corpora.tools.listing import ReadPage
 from greenroom.actors.knowledge.corpora.tools.query_service import ReadPassages, SearchCorpora
-from greenroom.actors.knowledge.workspaces.tools.search_code import AskForCode
+from greenroom.actors.knowledge.workspaces.tools.semantic_search import AskForCode
 from greenroom.actors.memories.actor import MemoryActor
 from greenroom.actors.memories.preferences.actor import PreferencesActor
 from greenroom.actors.memories.recall.emptiness import WhyNoneListed
@@ -56,8 +56,8 @@ from greenroom.actors.search.embedding.embedder_loader import check_choice
 from greenroom.actors.search.embedding.embedding_service import EmbeddingService, GetEmbedding, open_embedding
 from greenroom.actors.search.embedding.rows import EmbedderActor
 from greenroom.actors.sessions.actor import SessionActor
-from greenroom.actors.sessions.checkpoints import records as threads
-from greenroom.actors.sessions.checkpoints.actor import CheckpointsActor
+from greenroom.actors.sessions.graph_checkpoints import records as threads
+from greenroom.actors.sessions.graph_checkpoints.actor import CheckpointsActor
 from greenroom.actors.sessions.handlers import repair as session_repair
 from greenroom.actors.sessions.passports import issued
 from greenroom.actors.sessions.passports.actor import PassportActor

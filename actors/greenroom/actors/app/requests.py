@@ -46,17 +46,17 @@ from greenroom.actors.knowledge.corpora.tools.query_service import ListCorpora
 from greenroom.actors.knowledge.ingest.ingest_documents import IngestDocuments
 from greenroom.actors.knowledge.ingest.list_documents import CorpusDocuments
 from greenroom.actors.knowledge.ingest.search_documents import GetFullContent, SemanticSearch
-from greenroom.actors.knowledge.workspaces.tools.code_search import CodeSearch
 from greenroom.actors.knowledge.workspaces.tools.dependency_search import DependencySearch
 from greenroom.actors.knowledge.workspaces.tools.explain_code import ExplainCode
 from greenroom.actors.knowledge.workspaces.tools.outline import Outline
+from greenroom.actors.knowledge.workspaces.tools.pattern_search import CodeSearch
 from greenroom.actors.knowledge.workspaces.tools.read_file import ReadFile
-from greenroom.actors.knowledge.workspaces.tools.search_code import SearchCodeSemantic
+from greenroom.actors.knowledge.workspaces.tools.semantic_search import SearchCodeSemantic
 from greenroom.actors.knowledge.workspaces.tools.similar_files import SimilarFiles
 from greenroom.actors.knowledge.workspaces.tools.symbol_search import SymbolSearch
 from greenroom.actors.knowledge.workspaces.tools.workspace_facts import CompleteCode
 from greenroom.actors.memories.preferences.requests import SetPreferences
-from greenroom.actors.memories.recall.explain import ExplainSearch
+from greenroom.actors.memories.recall.explain_memories import ExplainSearch
 from greenroom.actors.memories.recall.memory_search import MemorySearch, RetrieveMemory
 from greenroom.actors.memories.recall.recall_context import RecallContext
 from greenroom.actors.memories.requests import keyvalue_requests as memory

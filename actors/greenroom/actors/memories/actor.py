@@ -27,7 +27,7 @@ from greenroom.actors.memories.upkeep import (
     review_actions,
 )
 from greenroom.actors.memories.writing import forget, import_staging, ratings, removal, store_requests
-from greenroom.actors.search.embedding.vectors import StoreVectors, TextsToEmbed
+from greenroom.actors.search.embedding.vector_messages import StoreVectors, TextsToEmbed
 from greenroom.actors.search.index import TidyIndex
 from greenroom.runtime import Context, Message, Restate, Slices
 

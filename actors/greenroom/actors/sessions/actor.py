@@ -7,7 +7,7 @@ from typing import ClassVar
 from greenroom.actors.core.erasure import EraseFrom
 from greenroom.actors.core.resources import resources
 from greenroom.actors.core.validation.types import StatusOfSession
-from greenroom.actors.search.embedding.vectors import StoreVectors, TextsToEmbed
+from greenroom.actors.search.embedding.vector_messages import StoreVectors, TextsToEmbed
 from greenroom.actors.sessions.handlers import (
     erasure,
     events,

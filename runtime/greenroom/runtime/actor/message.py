@@ -1,7 +1,7 @@
 """The messages that actors handle, and their replies as values and as bytes.
 
-Stored and relayed replies are JSON, like messages. JSON does not distinguish the struct types of ``Message[A
-| B]``, or of ``Message[B]`` with `Variants`, so the type's name is added.
+Stored and relayed replies are JSON, like messages. JSON does not distinguish the struct types of a
+``Message[A | B]``, or of a ``Message[B]`` with `Variants`. So the name of the type is added.
 """
 
 from __future__ import annotations

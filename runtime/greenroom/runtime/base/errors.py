@@ -189,7 +189,7 @@ class RecordDamagedError(StoreDamagedError):
 
 
 class StoreKeyError(StoreError):
-    """The encryption key is missing or wrong, or the store is not encrypted but should be.
+    """The key is missing or wrong, or the store should be encrypted but is not.
 
     Unlike with `StoreDamagedError` the data are intact; the sentence names the key that is needed.
     """

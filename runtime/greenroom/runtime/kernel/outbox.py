@@ -44,7 +44,9 @@ WINDOW = 1_000
 """At most this many stored messages are delivered and pending; the others wait in the store."""
 
 SHARE = 128
-"""A mailbox with more messages than this gets no stored messages. So no single actor fills the window."""
+"""A mailbox with more messages than this gets no stored messages.
+
+So no single actor fills the window."""
 
 
 class Progress(Enum):

@@ -161,7 +161,7 @@ def unseal(wrapped: bytes | None, unlock: bytes | None, name: str) -> Opened:
 def open_seal(
     environment: lmdb.Environment, tables: Sequence[Any], encryption: Encryption | None, name: str
 ) -> Opened:
-    """Open the seal of a store; create one in a new store if encryption is required."""
+    """Open a store's seal; create one in a new store if encryption is required."""
     with environment.begin() as transaction:
         wrapped = transaction.get(SEAL_KEY)
         is_empty = not any(transaction.stat(table)["entries"] for table in tables)

@@ -71,8 +71,9 @@ _TOP: Final = slice(_WIDTH + 43, _WIDTH + 51)
 FAULT: Final = b"Fatal Python error: "
 
 DIGEST_BYTES: Final = 256 << 20
-"""Up to this size, a file's checksum is computed at each end and compared at each start. For a cached file
-this takes 0.1 s of the one second in which a server ends after a signal.
+"""Up to this size, a file's checksum is computed at each end and compared at each start.
+
+For a cached file this takes 0.1 s of the one second in which a server ends after a signal.
 """
 
 
@@ -175,8 +176,8 @@ class FolderLock:
         folder: The folder's real path, once entered.
         unclean: Whether the last owner left a store without `mark_clean`, or the store was changed later;
             then its structure needs a check.
-        survived: Whether only that owner's process died, and the system is still running since then; the
-            structure is then as sound as before.
+        survived: Whether only that owner's process died, and the system has not ended since; the structure is
+            then as sound as before.
         doubtful: Whether that owner died of a fault or found damage; the whole store must then be read before
             it is opened.
         lost: Whether the last owner left a store, and now its file is missing or empty.
@@ -416,7 +417,7 @@ def ownership_error(folder: Path) -> StoreOwnedError | None:
 
 
 def holder_of(descriptor: int) -> int | None:
-    """Return the id of an owner file's locker; None if not locked, 0 if unknown."""
+    """Return the process that locks an owner file: its id, 0 if unknown, else None."""
     holder = lock_holder(descriptor)
     return parse_owner(os.pread(descriptor, END.start, 0)) if holder == 0 else holder
 

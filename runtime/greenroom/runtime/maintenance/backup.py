@@ -59,7 +59,7 @@ class RestoreInfo:
     Attributes:
         kept: The previous file, which `restore` accepts, too; None if there was none.
         has_secret: Whether the store's secret is here. If not, the next start creates a new secret, unless
-            you put the file there first. Then API keys and passports of the old secret end.
+            you put the file there first. A new one ends API keys and passports of the old one.
         has_list: Whether the revocation log is here. If not, revoked keys become valid again.
         damaged: The names of records that were damaged in the backup; all others are sound.
     """

@@ -53,7 +53,7 @@ class Remains:
         return start <= self._own + self._hide(last)
 
     def unread(self, prefix: bytes = b"") -> bool:
-        """Return whether a damaged page may have keys with ``prefix``, or a damaged key has it.
+        """Return whether a damaged page may have keys with ``prefix``, or a damaged key does.
 
         A damaged key may read as another key, so use this only to name missing entries, not for decisions.
         """

@@ -65,7 +65,7 @@ class PendingMessage:
 
     @property
     def has_caller(self) -> bool:
-        """Whether a caller waits for the reply; else the message can wait, too."""
+        """Whether a caller waits for the reply; otherwise the time of handling does not matter."""
         return self.envelope.caller is not None
 
     @property

@@ -195,7 +195,7 @@ class Tree:
         yield from self._walk(place, last - 1, -1)
 
     def _walk(self, place: _Place | None, index: int, step: int) -> Iterator[_Row]:
-        """Yield the rows up or down from a place; it may be beyond a leaf's end."""
+        """Yield the rows up or down from a place, perhaps beyond a leaf's end."""
         while place is not None:
             _, keys, values, damaged = place.leaf
             for at in range(index, len(keys) if step > 0 else -1, step):

@@ -34,8 +34,8 @@ from greenroom.actors.memories.recall.replies import HOOKS
 from greenroom.actors.memories.requests.transfer import IMPORT
 from greenroom.actors.memories.storage import directory as namespaces
 from greenroom.actors.memories.transfer.export_actor import KIND as EXPORT
-from greenroom.actors.sessions.checkpoints import records as threads
-from greenroom.actors.sessions.checkpoints.requests import KIND as CHECKPOINTS
+from greenroom.actors.sessions.graph_checkpoints import records as threads
+from greenroom.actors.sessions.graph_checkpoints.requests import KIND as CHECKPOINTS
 from greenroom.actors.sessions.passports.requests import KIND as PASSPORT
 from greenroom.actors.sessions.storage import directory as sessions
 from greenroom.actors.sessions.workflows.actor import INDEX as WORKFLOWS

@@ -18,11 +18,11 @@ from greenroom.actors.knowledge.corpora.requests.corpus_requests import FullCont
 from greenroom.actors.knowledge.corpora.requests.entity_requests import EntityFound
 from greenroom.actors.knowledge.corpora.tools.entity_tools import FindVendorInfo
 from greenroom.actors.knowledge.ingest.search_documents import GetFullContent, SemanticSearch
-from greenroom.actors.knowledge.workspaces.tools.code_search import CodeSearch
 from greenroom.actors.knowledge.workspaces.tools.dependency_search import DependencySearch
 from greenroom.actors.knowledge.workspaces.tools.outline import Outline
+from greenroom.actors.knowledge.workspaces.tools.pattern_search import CodeSearch
 from greenroom.actors.knowledge.workspaces.tools.read_file import ReadFile
-from greenroom.actors.knowledge.workspaces.tools.search_code import SearchCodeSemantic
+from greenroom.actors.knowledge.workspaces.tools.semantic_search import SearchCodeSemantic
 from greenroom.actors.knowledge.workspaces.tools.similar_files import SimilarFiles
 from greenroom.actors.knowledge.workspaces.tools.symbol_search import SymbolSearch
 from greenroom.actors.memories.recall.memory_search import MemorySearch, RetrieveMemory

@@ -28,10 +28,10 @@ from greenroom.actors.knowledge.corpora.tools.listing import (
 from greenroom.actors.knowledge.corpora.tools.query_service import ListCorpora
 from greenroom.actors.knowledge.ingest.list_documents import CorpusDocuments
 from greenroom.actors.knowledge.ingest.search_documents import GetFullContent, SemanticSearch
-from greenroom.actors.knowledge.workspaces.tools.code_search import CodeSearch
 from greenroom.actors.knowledge.workspaces.tools.dependency_search import DependencySearch
 from greenroom.actors.knowledge.workspaces.tools.outline import Outline
-from greenroom.actors.knowledge.workspaces.tools.search_code import SearchCodeSemantic
+from greenroom.actors.knowledge.workspaces.tools.pattern_search import CodeSearch
+from greenroom.actors.knowledge.workspaces.tools.semantic_search import SearchCodeSemantic
 from greenroom.actors.knowledge.workspaces.tools.similar_files import SimilarFiles
 from greenroom.actors.knowledge.workspaces.tools.symbol_search import SymbolSearch
 from greenroom.actors.memories.recall.emptiness import WhyNoneListed, seconds_for

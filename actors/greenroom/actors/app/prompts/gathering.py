@@ -35,7 +35,7 @@ from greenroom.actors.knowledge.workspaces.places import resolve_file
 from greenroom.actors.knowledge.workspaces.tools.dependency_search import DependencySearch
 from greenroom.actors.knowledge.workspaces.tools.outline import Outline
 from greenroom.actors.knowledge.workspaces.tools.read_file import ReadFile
-from greenroom.actors.knowledge.workspaces.tools.search_code import search_workspace
+from greenroom.actors.knowledge.workspaces.tools.semantic_search import search_workspace
 from greenroom.actors.knowledge.workspaces.tools.similar_files import SimilarFiles
 from greenroom.actors.knowledge.workspaces.tools.symbol_search import SymbolSearch
 from greenroom.actors.knowledge.workspaces.tools.workspace_of import find_roots, open_workspace, read_progress

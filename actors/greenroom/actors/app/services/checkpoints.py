@@ -11,9 +11,9 @@ import msgspec
 from greenroom.actors.app.services.base import Askable, service_errors
 from greenroom.actors.core.auth.errors import not_serializable
 from greenroom.actors.core.auth.principal import Principal, check_principal
-from greenroom.actors.sessions.checkpoints.actor import thread_address
-from greenroom.actors.sessions.checkpoints.records import ListThreads
-from greenroom.actors.sessions.checkpoints.requests import (
+from greenroom.actors.sessions.graph_checkpoints.actor import thread_address
+from greenroom.actors.sessions.graph_checkpoints.records import ListThreads
+from greenroom.actors.sessions.graph_checkpoints.requests import (
     CheckpointHead,
     CheckpointRead,
     CopyPart,

@@ -4,8 +4,8 @@
 process that can be killed.
 """
 
-from greenroom.actors.content.documents.document import digest_of as digest_of
-from greenroom.actors.content.documents.document import build_document as build_document
+from greenroom.actors.content.documents.build_document import digest_of as digest_of
+from greenroom.actors.content.documents.build_document import build_document as build_document
 from greenroom.actors.content.documents.kinds import MissingReaderError as MissingReaderError
 from greenroom.actors.content.documents.kinds import UnreadableDocumentError as UnreadableDocumentError
 from greenroom.actors.content.documents.kinds import Kind as Kind

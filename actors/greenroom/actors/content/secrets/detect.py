@@ -22,6 +22,7 @@ from greenroom.actors.content.secrets.commands import command_secrets
 from greenroom.actors.content.secrets.encoded import encoded_secrets
 from greenroom.actors.content.secrets.names import named_secrets
 from greenroom.actors.content.secrets.numbers import card_numbers, seed_phrases
+from greenroom.actors.content.secrets.private_keys import private_keys
 from greenroom.actors.content.secrets.shapes import PATTERNS, SHAPES, Shape
 from greenroom.actors.content.secrets.talk import lone_secrets, spoken_secrets
 from greenroom.actors.content.secrets.values import Span, compile_pattern, is_name, is_token
@@ -29,18 +30,6 @@ from greenroom.actors.content.secrets.values import Span, compile_pattern, is_na
 LEFT_OUT_BEGINS: Final = "[secret left out: "
 LEFT_OUT: Final = re.compile(rf"{re.escape(LEFT_OUT_BEGINS)}[A-Za-z0-9. ]{{1,40}}\]")
 """The mark that replaces a secret in a text."""
-_KEY_EDGE: Final = r"-----(BEGIN|END) (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
-_KEY_BODY: Final = (
-    r"(?:(?:\\{1,4}[nr]|[\r\n]){1,4}"
-    r"(?:[ \t>|#+*]|[0-9]{1,6}[\u2192:|\t]){0,16}"
-    r"(?:(?:Proc-Type|DEK-Info|Version|Comment|Hash): [^\r\n\\]{1,200}"
-    r"|[A-Za-z0-9+/=]{1,4096}+(?=[\"',]{0,3}(?:\s|\\|-----|$)))?[\"',]{0,3}[ \t]{0,4})*+"
-)
-_KEY_LINE: Final = r"[A-Za-z0-9+/=]{16,}"
-_BETWEEN_LINES: Final = r"[\s\\nr>|#+*0-9\u2192:\"',]{1,24}(?:[A-Za-z0-9+/=]{1,15}[\s\\nr\"',]{1,8})?"
-_LEAST_OF_KEY: Final = 16
-_MOST_OF_KEY: Final = 8_192
-"""At most this many characters of a private key in text form are read."""
 _RUN: Final = re.compile(r"[A-Za-z0-9_.~%+/:=-]{20,}")
 """Runs of characters that may contain a secret with a shape. Most texts have few runs."""
 _DOTTED: Final = r"[A-Za-z0-9._-]{24,}"
@@ -65,7 +54,7 @@ def secret_spans(text: str, *, is_code: bool = False) -> list[Span]:
 
 
 def _secrets(text: str, *, is_code: bool) -> Iterator[Span]:
-    yield from _private_keys(text)
+    yield from private_keys(text)
     yield from _shaped(text)
     yield from _json_web_tokens(text)
     yield from named_secrets(text)
@@ -127,39 +116,6 @@ def _json_web_tokens(text: str) -> Iterator[Span]:
         at = text.find("eyJ", run.start(), run.end())
         if at >= 0 and (found := compile_pattern(_WEB).match(text, at, run.end())):
             yield Span(at, found.end(), "JSON web token")
-
-
-def _private_keys(text: str) -> Iterator[Span]:
-    """Find private keys in text form: whole, without an end, or without a beginning."""
-    if "PRIVATE KEY" not in text:
-        return
-    done = 0
-    for edge in compile_pattern(_KEY_EDGE).finditer(text):
-        if edge.start() < done:
-            continue
-        first, last = edge.span()
-        if edge[1] == "BEGIN":
-            body = compile_pattern(_KEY_BODY).match(text, last)
-            done = last if body is None else body.end()
-            is_key = done - last >= _LEAST_OF_KEY
-            end = compile_pattern(_KEY_EDGE).match(text, done)
-            done = done if end is None or end[1] == "BEGIN" else end.end()
-        else:
-            first = _first_line(text, max(done, first - _MOST_OF_KEY), first)
-            done = last
-            is_key = edge.start() - first >= _LEAST_OF_KEY
-        if is_key:
-            yield Span(first, done, "private key")
-
-
-def _first_line(text: str, least: int, end: int) -> int:
-    """Return the start of the lines of a key that end at a place."""
-    first = end
-    for line in reversed(list(compile_pattern(_KEY_LINE).finditer(text, least, end))):
-        if not compile_pattern(_BETWEEN_LINES).fullmatch(text, line.end(), first):
-            break
-        first = line.start()
-    return first
 
 
 _MEMBER: Final = r"\*?(?:[A-Za-z_$][\w$]*(?:\??\.|::|->))+[A-Za-z_$][\w$]*(?<![0-9]{2})"

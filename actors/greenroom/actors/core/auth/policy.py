@@ -3,8 +3,8 @@
 Every read, search, statistic and notification calls these functions and decides nothing itself. They know
 neither actors nor storage.
 
-1. A message's *audience* is fixed when it is written: ``public``, ``type:<agent type>`` or ``agent:<agent
-   id>``. A principal sees a message if it belongs to this audience.
+1. A message's *audience* is fixed when it is written: ``public``, ``type:<agent type>`` or
+   ``agent:<agent id>``. A principal sees a message if it belongs to this audience.
 2. Messages are stored by *partition*, the pair (audience, visibility). A reader gets only its own partitions,
    so hidden messages are not even touched.
 3. A session without a project is visible to everyone; a session with a project, to the project's members.
@@ -14,8 +14,8 @@ neither actors nor storage.
    private memory is visible to its owner, a shared one also to members of its projects, a public one to
    everyone. This class of visibility, its *partition*, is fixed when it is written. A key or token that is
    bound to projects sees its owner's memories of these projects and of no project.
-5. Only its owner may write into a namespace of a user or an agent; only members, into one of a project;
-   everyone, into any other.
+5. Only the owner may write into a user's or an agent's namespace, and only members into a project's. Everyone
+   may write into any other.
 6. A corpus of documents is seen and filled by its user, by the members of its project, or by all. A corpus of
    all is renamed and dropped only by its creator or an administrator. To see the index of a code folder, a
    caller must also be allowed to read code.
@@ -23,8 +23,8 @@ neither actors nor storage.
    are seen and recorded by its members.
 8. The scopes of a principal limit what it may do at all; see `scopes`.
 9. The author of a memory is the agent that writes it. Only administrators may name another author; if there
-   are no keys, everyone may. 10. A change of a resource is published with a label; only callers who may see
-   the resource are notified.
+   are no keys, everyone may.
+10. A change of a resource is published with a label; only callers who may see the resource are notified.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ def _fits(base: Any, value: bytes) -> bool:
 
 
 def _tags_in(place: ArgumentPlace, request_type: type[Any]) -> _Change | None:
-    """Return the tags in a string such as "a,b", unless they choose what to delete or export."""
+    """Return the tags in a string such as "a,b", unless they delete or export."""
     if place.steps[-1] != "tags" or request_type.__name__ in CHOOSE_BY_TAGS:
         return None
     text = msgspec.json.decode(place.value, type=str).strip()

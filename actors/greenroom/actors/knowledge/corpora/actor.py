@@ -35,7 +35,7 @@ from greenroom.actors.knowledge.corpora.requests.resources import CountEntities
 from greenroom.actors.knowledge.corpora.storage import facts, mentions
 from greenroom.actors.knowledge.corpora.storage.records import names_in
 from greenroom.actors.knowledge.corpora.storage.repository import CorpusRepository
-from greenroom.actors.search.embedding.vectors import StoreVectors, TextsToEmbed
+from greenroom.actors.search.embedding.vector_messages import StoreVectors, TextsToEmbed
 from greenroom.actors.search.index import TidyIndex
 from greenroom.runtime import Restate
 

@@ -19,7 +19,7 @@ from greenroom.actors.core.replies.memory_types import TimeSpan
 from greenroom.actors.core.validation.times import to_datetime, to_microseconds
 from greenroom.actors.memories.recall.time_window import days_come_first, time_zone
 from greenroom.actors.search.embedding.embedding_service import EmbeddingService
-from greenroom.actors.search.embedding.vectors import QueryVectors
+from greenroom.actors.search.embedding.vector_messages import QueryVectors
 
 _MICROSECOND = dt.timedelta(microseconds=1)
 

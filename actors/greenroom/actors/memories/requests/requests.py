@@ -14,7 +14,7 @@ from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.memories.requests import replies
 from greenroom.actors.memories.requests.replies import MemoryFilters
-from greenroom.actors.search.embedding.vectors import QueryVectors
+from greenroom.actors.search.embedding.vector_messages import QueryVectors
 from greenroom.runtime import Message
 
 

@@ -9,7 +9,7 @@ from greenroom.actors.memories.storage import indexing
 from greenroom.actors.memories.storage.repository import MemoryRepository
 from greenroom.actors.memories.storage.values import beginning
 from greenroom.actors.search.embedding import rows
-from greenroom.actors.search.embedding.vectors import (
+from greenroom.actors.search.embedding.vector_messages import (
     StoreVectors,
     TextsToEmbed,
     UnembeddedText,

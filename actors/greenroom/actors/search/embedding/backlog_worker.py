@@ -9,7 +9,7 @@ import trio
 
 from greenroom.actors.search.embedding.embedder import Embedder
 from greenroom.actors.search.embedding.errors import EmbedderError, TextRefusedError
-from greenroom.actors.search.embedding.vectors import StoreVectors, TextsToEmbed, Vectors
+from greenroom.actors.search.embedding.vector_messages import StoreVectors, TextsToEmbed, Vectors
 from greenroom.runtime import Address, GreenroomError, RuntimeClient, RuntimeClosedError, StoreFailedError
 
 FIRST_SECONDS = 1.0

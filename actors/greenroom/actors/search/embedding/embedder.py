@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from greenroom.actors.content.text.analyze import spans
-from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
+from greenroom.actors.search.embedding.vector_messages import QueryVectors, Vectors
 
 EMBEDDED_CHARACTERS = 8_192
 """Only this many characters of a text are embedded, the first ones; searches find the rest by its words."""

@@ -24,7 +24,7 @@ from greenroom.actors.search.embedding.embedder import (
 from greenroom.actors.search.embedding.errors import EmbedderError, ModelMissingError
 from greenroom.actors.search.embedding.models import installed_models
 from greenroom.actors.search.embedding.models.onnx_export import read_export
-from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
+from greenroom.actors.search.embedding.vector_messages import QueryVectors, Vectors
 
 if TYPE_CHECKING:
     from greenroom.actors.search.embedding.models.http import HttpEmbedder

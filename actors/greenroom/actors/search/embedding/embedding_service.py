@@ -26,7 +26,7 @@ from greenroom.actors.search.embedding.embedder import Embedder, EmbedderChoice,
 from greenroom.actors.search.embedding.embedder_loader import load
 from greenroom.actors.search.embedding.errors import EmbedderError, TextRefusedError
 from greenroom.actors.search.embedding.models.installed_models import resolve_auto
-from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
+from greenroom.actors.search.embedding.vector_messages import QueryVectors, Vectors
 from greenroom.runtime import (
     Address,
     GreenroomError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from greenroom.actors.search.embedding.vectors import Vectors
+from greenroom.actors.search.embedding.vector_messages import Vectors
 
 Floats = npt.NDArray[np.float32]
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.core.base.zstd import compress_bytes, decompress_bytes
-from greenroom.actors.search.embedding.vectors import Vectors
+from greenroom.actors.search.embedding.vector_messages import Vectors
 from greenroom.actors.search.index.records import BlockRecord, ChunkRecord, TokenVectors, VectorChunk
 from greenroom.actors.search.index.rows import CHANGING, NAMED, TYPES, Rows
 from greenroom.actors.search.index.segment import Chunk, JoinedTerms, join_terms

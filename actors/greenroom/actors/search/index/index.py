@@ -13,7 +13,7 @@ import msgspec
 from greenroom.actors.content.text.analyze import current_rules
 from greenroom.actors.content.text.words import TextRules
 from greenroom.actors.core.base.threads import import_in_thread
-from greenroom.actors.search.embedding.vectors import Vectors
+from greenroom.actors.search.embedding.vector_messages import Vectors
 from greenroom.actors.search.index import records
 from greenroom.actors.search.index.document import FOREVER, Analysed, Document, Field, analyse
 from greenroom.actors.search.index.memtable import Run

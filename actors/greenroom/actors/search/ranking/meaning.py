@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.content.text.analyze import tokens
-from greenroom.actors.search.embedding.vectors import QueryVectors
+from greenroom.actors.search.embedding.vector_messages import QueryVectors
 from greenroom.actors.search.ranking.lexical import idf
 from greenroom.actors.search.ranking.view import Floats, View
 from greenroom.runtime import Slices

@@ -11,7 +11,7 @@ import numpy as np
 
 from greenroom.actors.content.text.analyze import spans, tokens, without_invisible
 from greenroom.actors.core.replies.memory_types import TimeSpan
-from greenroom.actors.search.embedding.vectors import QueryVectors
+from greenroom.actors.search.embedding.vector_messages import QueryVectors
 from greenroom.actors.search.ranking.dates import Date, find_dates
 from greenroom.actors.search.ranking.view import View
 from greenroom.runtime import Slices

@@ -16,7 +16,7 @@ from greenroom.actors.core.replies.results_explained import (
     list_mode,
     signal_parts,
 )
-from greenroom.actors.search.embedding.vectors import (
+from greenroom.actors.search.embedding.vector_messages import (
     StoreVectors,
     TextsToEmbed,
     UnembeddedTexts,

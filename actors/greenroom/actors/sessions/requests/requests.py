@@ -19,7 +19,7 @@ from greenroom.actors.core.replies.memory_types import TimeSpan
 from greenroom.actors.core.replies.results_explained import ResultsOfMode, WhyThatResult
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
-from greenroom.actors.search.embedding.vectors import QueryVectors
+from greenroom.actors.search.embedding.vector_messages import QueryVectors
 from greenroom.runtime import Message
 
 EventType = Literal["message", "action", "tool_call", "reflection"]

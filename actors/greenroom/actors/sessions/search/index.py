@@ -17,7 +17,7 @@ import numpy.typing as npt
 from greenroom.actors.content.text.analyze import Token, is_question, stretches, tokens
 from greenroom.actors.core.base.unicode_forms import compose
 from greenroom.actors.core.replies.memory_types import TimeSpan
-from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
+from greenroom.actors.search.embedding.vector_messages import QueryVectors, Vectors
 from greenroom.actors.search.index import QUESTION, TEMPORAL, Document
 from greenroom.actors.search.index.arrays import pack
 from greenroom.actors.search.index.corpus import Corpus

@@ -18,7 +18,7 @@ from greenroom.actors.core.base.unicode_forms import compose
 from greenroom.actors.core.replies.damage import read_undamaged
 from greenroom.actors.core.validation.times import HOUR
 from greenroom.actors.search.embedding.embedder import EMBEDDED_CHARACTERS
-from greenroom.actors.search.embedding.vectors import (
+from greenroom.actors.search.embedding.vector_messages import (
     QueryVectors,
     StoreVectors,
     TextsToEmbed,

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from greenroom.actors.search.embedding import rows
-from greenroom.actors.search.embedding.vectors import Vectors
+from greenroom.actors.search.embedding.vector_messages import Vectors
 from greenroom.runtime import Context, RecordDamagedError, Slices
 
 VECTORS = b"v"

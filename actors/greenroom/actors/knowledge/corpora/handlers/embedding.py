@@ -10,7 +10,7 @@ from greenroom.actors.knowledge.corpora.handlers.chunks import locate
 from greenroom.actors.knowledge.corpora.storage.records import DocumentRecord
 from greenroom.actors.knowledge.corpora.storage.repository import CorpusRepository, text_to_embed
 from greenroom.actors.search.embedding import rows
-from greenroom.actors.search.embedding.vectors import (
+from greenroom.actors.search.embedding.vector_messages import (
     StoreVectors,
     TextsToEmbed,
     UnembeddedText,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import UNSET
 
-from greenroom.actors.content.documents.chunks import MAX_PATH, Document
+from greenroom.actors.content.documents.document_types import MAX_PATH, Document
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.base.unicode_forms import compose
 from greenroom.actors.core.replies.damage import damaged_entry, filter_damage, note_damage

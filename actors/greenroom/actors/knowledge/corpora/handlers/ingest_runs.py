@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.content.documents.chunks import MAX_PATH
+from greenroom.actors.content.documents.document_types import MAX_PATH
 from greenroom.actors.core.validation.times import SECOND, to_datetime
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import is_text
 from greenroom.actors.knowledge.corpora.requests.ingestion import (

@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from greenroom.actors.content.documents.chunks import Digest, Document
+from greenroom.actors.content.documents.document_types import Digest, Document
 from greenroom.actors.core.auth.corpora import DEFAULT_CORPUS as DEFAULT_CORPUS
 from greenroom.actors.core.replies.damage import Damaged
 from greenroom.actors.core.replies.grades import Grade
@@ -21,7 +21,7 @@ from greenroom.actors.core.replies.memory_types import Fraction
 from greenroom.actors.core.replies.replies import ListReply, PartialReply
 from greenroom.actors.core.replies.results_explained import NamedResult
 from greenroom.actors.core.validation.types import NUMBER
-from greenroom.actors.search.embedding.vectors import QueryVectors
+from greenroom.actors.search.embedding.vector_messages import QueryVectors
 from greenroom.actors.search.index.memtable import Run
 from greenroom.runtime import Address, Message
 

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from greenroom.actors.content.documents.chunks import MAX_PATH
+from greenroom.actors.content.documents.document_types import MAX_PATH
 from greenroom.actors.core.auth.corpora import EntityType
 from greenroom.actors.core.replies.replies import ListReply
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import (

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from greenroom.actors.content.documents import digest_of, mask_text
-from greenroom.actors.content.documents.chunks import Chunk, Document
+from greenroom.actors.content.documents.document_types import Chunk, Document
 from greenroom.actors.content.syntax.source import Import, Reference, Source, Symbol
 from greenroom.actors.core.base.zstd import compress_bytes, decompress_bytes
 from greenroom.actors.knowledge.corpora.requests.code_symbols import (

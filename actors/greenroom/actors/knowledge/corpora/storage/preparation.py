@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from greenroom.actors.content.documents.chunks import Document
+from greenroom.actors.content.documents.document_types import Document
 from greenroom.actors.content.syntax import language_of
 from greenroom.actors.content.text.analyze import code_rules, current_rules
 from greenroom.actors.content.text.words import TextRules

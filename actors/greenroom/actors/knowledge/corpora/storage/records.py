@@ -21,7 +21,7 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.content.documents.chunks import Chunk
+from greenroom.actors.content.documents.document_types import Chunk
 from greenroom.actors.core.base.zstd import compress_bytes, decompress_bytes
 from greenroom.runtime import Context
 

@@ -45,7 +45,7 @@ from greenroom.actors.search.index import MemoryIndex
 from greenroom.runtime import Actor, Context, RecordDamagedError, Slices, StoreDamagedError, pass_over
 
 if TYPE_CHECKING:
-    from greenroom.actors.content.documents.chunks import Document
+    from greenroom.actors.content.documents.document_types import Document
     from greenroom.actors.search.ranking.chunks import Chunks
     from greenroom.actors.search.ranking.code_signals import SourceView
 

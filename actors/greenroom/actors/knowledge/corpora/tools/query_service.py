@@ -25,7 +25,7 @@ from greenroom.actors.knowledge.corpora.requests.catalogue import (
 )
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusRow, IndexedFile
 from greenroom.actors.search.embedding.embedding_service import EmbeddingService
-from greenroom.actors.search.embedding.vectors import QueryVectors
+from greenroom.actors.search.embedding.vector_messages import QueryVectors
 from greenroom.runtime import GreenroomError, Procedure, ProcedureContext, Refusal
 
 R = TypeVar("R")

@@ -32,7 +32,7 @@ from greenroom.actors.content.documents import (
     mask_text,
     unread_parts,
 )
-from greenroom.actors.content.documents.chunks import Document
+from greenroom.actors.content.documents.document_types import Document
 from greenroom.actors.content.documents.kinds import CONTAINERS
 from greenroom.actors.content.secrets.detect import LEFT_OUT_BEGINS
 from greenroom.actors.content.syntax import (

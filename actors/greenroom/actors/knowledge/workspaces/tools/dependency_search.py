@@ -17,7 +17,7 @@ from greenroom.actors.knowledge.corpora.requests import code_relations
 from greenroom.actors.knowledge.corpora.requests.code_symbols import FactsOfFile, LineOfText
 from greenroom.actors.knowledge.corpora.storage.facts import unpack_sources
 from greenroom.actors.knowledge.workspaces.places import resolve_file
-from greenroom.actors.knowledge.workspaces.tools.in_text import find_in_text
+from greenroom.actors.knowledge.workspaces.tools.names_in_text import find_in_text
 from greenroom.actors.knowledge.workspaces.tools.workspace_facts import (
     add_masked,
     describe_lines,

@@ -23,7 +23,7 @@ from greenroom.actors.core.replies.results_explained import (
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.knowledge.corpora.requests import code_requests
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import QueryText
-from greenroom.actors.knowledge.workspaces.tools.search_code import LATE, search_workspace
+from greenroom.actors.knowledge.workspaces.tools.semantic_search import LATE, search_workspace
 from greenroom.actors.knowledge.workspaces.tools.workspace_of import CodeClient, CodeProcedure, read_progress
 from greenroom.actors.search.ranking.weights import CODE_SIGNALS, CODE_WEIGHTS
 

@@ -17,7 +17,7 @@ from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.knowledge.corpora.requests import code_symbols
 from greenroom.actors.knowledge.corpora.requests.code_symbols import SymbolUsed
 from greenroom.actors.knowledge.corpora.storage.facts import make_symbol, unpack_sources
-from greenroom.actors.knowledge.workspaces.tools.in_text import find_in_text
+from greenroom.actors.knowledge.workspaces.tools.names_in_text import find_in_text
 from greenroom.actors.knowledge.workspaces.tools.workspace_facts import (
     Shown,
     add_masked,

@@ -14,7 +14,7 @@ from greenroom.actors.core.replies.memory_types import MAX_DIMENSIONS
 from greenroom.actors.search.embedding import quantization
 from greenroom.actors.search.embedding.embedder import EmbedderChoice, LocalEmbedder, embedded_part
 from greenroom.actors.search.embedding.errors import EmbedderError, TextRefusedError
-from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
+from greenroom.actors.search.embedding.vector_messages import QueryVectors, Vectors
 
 _PATH: Final = "/embeddings"
 _CONNECT_SECONDS: Final = 5.0

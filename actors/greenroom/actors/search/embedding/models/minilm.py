@@ -26,7 +26,7 @@ from greenroom.actors.search.embedding.models.installed_models import TOKENIZER,
 from greenroom.actors.search.embedding.models.minilm_weights import HEAD_SIZE, Norm, Weights, read_weights
 from greenroom.actors.search.embedding.models.wordpiece import UNKNOWN, WordPiece
 from greenroom.actors.search.embedding.quantization import Floats
-from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
+from greenroom.actors.search.embedding.vector_messages import QueryVectors, Vectors
 
 _EPSILON: Final = 1e-12
 _CUBIC: Final = 0.044715

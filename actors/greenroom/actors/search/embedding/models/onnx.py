@@ -18,7 +18,7 @@ from greenroom.actors.search.embedding.embedder import LocalEmbedder, embedded_p
 from greenroom.actors.search.embedding.errors import EmbedderError
 from greenroom.actors.search.embedding.models.onnx_export import OnnxExport, Pooling
 from greenroom.actors.search.embedding.models.onnx_runtime import onnxruntime
-from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
+from greenroom.actors.search.embedding.vector_messages import QueryVectors, Vectors
 
 _TOKEN_OUTPUTS: Final = ("last_hidden_state", "token_embeddings")
 _SENTENCE_OUTPUT: Final = "sentence_embedding"

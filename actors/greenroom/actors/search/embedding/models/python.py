@@ -22,7 +22,7 @@ from greenroom.actors.search.embedding.embedder import (
     embedded_part,
 )
 from greenroom.actors.search.embedding.errors import EmbedderError, ModelMissingError
-from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
+from greenroom.actors.search.embedding.vector_messages import QueryVectors, Vectors
 
 _PROBE: Final = "probe"
 _FAULTS: Final = (Exception, SystemExit)

@@ -19,7 +19,7 @@ from greenroom.actors.search.embedding.embedder import LocalEmbedder, embedded_p
 from greenroom.actors.search.embedding.errors import EmbedderError
 from greenroom.actors.search.embedding.models.safetensors import read_tensors
 from greenroom.actors.search.embedding.models.wordpiece import WordPiece
-from greenroom.actors.search.embedding.vectors import QueryVectors, Vectors
+from greenroom.actors.search.embedding.vector_messages import QueryVectors, Vectors
 
 FOLDER: Final = Path(__file__).parent / "word_vectors"
 VOCABULARY: Final = "vocabulary.txt"

@@ -22,8 +22,8 @@ from greenroom.actors.content.documents import (
     table,
     word_document,
 )
-from greenroom.actors.content.documents.chunks import Chunk, Document
 from greenroom.actors.content.documents.decode import SourceText, replace_unreadable
+from greenroom.actors.content.documents.document_types import Chunk, Document
 from greenroom.actors.content.documents.kinds import Kind, UnreadableDocumentError
 from greenroom.actors.content.documents.sections import (
     CODE,

@@ -18,7 +18,7 @@ from greenroom.actors.knowledge.corpora.requests.code_symbols import LineOfText
 from greenroom.actors.knowledge.corpora.storage.readers import reader_to_count, unread_by
 from greenroom.actors.knowledge.ingest.files.file_content import read_document
 from greenroom.actors.knowledge.ingest.parsing.masking import open_masking
-from greenroom.actors.knowledge.workspaces.tools.search_code import AskForCode
+from greenroom.actors.knowledge.workspaces.tools.semantic_search import AskForCode
 from greenroom.actors.knowledge.workspaces.tools.workspace_facts import list_documents
 from greenroom.actors.knowledge.workspaces.tools.workspace_of import CodeClient, Workspace
 

@@ -24,7 +24,7 @@ from greenroom.actors.knowledge.corpora.storage.facts import unpack_sources
 from greenroom.actors.knowledge.ingest.files.file_content import read_document
 from greenroom.actors.knowledge.ingest.parsing.parser_process import Job
 from greenroom.actors.knowledge.ingest.parsing.parsers import open_parsers
-from greenroom.actors.knowledge.workspaces.tools.in_text import find_in_text
+from greenroom.actors.knowledge.workspaces.tools.names_in_text import find_in_text
 from greenroom.actors.knowledge.workspaces.tools.workspace_facts import (
     Shown,
     add_masked,

@@ -14,15 +14,15 @@ from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth.namespaces import thread_key, user_namespace
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.erasure import ErasedPart, EraseFrom
-from greenroom.actors.sessions.checkpoints import reading, records, requests
-from greenroom.actors.sessions.checkpoints.records import (
+from greenroom.actors.sessions.graph_checkpoints import reading, records, requests
+from greenroom.actors.sessions.graph_checkpoints.records import (
     StoredCheckpoint,
     StoredValue,
     StoredWrite,
     delete_data,
     put_data,
 )
-from greenroom.actors.sessions.checkpoints.requests import check_checkpoint, check_names, check_writes
+from greenroom.actors.sessions.graph_checkpoints.requests import check_checkpoint, check_names, check_writes
 from greenroom.runtime import Actor, Address, Context, Restate, Slices, handles
 
 _COPIED: Final = (records.VALUES, records.REST, records.WRITES, records.CHECKPOINTS)

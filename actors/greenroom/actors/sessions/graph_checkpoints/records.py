@@ -18,7 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from greenroom.actors.core.auth.namespaces import user_namespace
-from greenroom.actors.sessions.checkpoints.requests import CheckpointValue
+from greenroom.actors.sessions.graph_checkpoints.requests import CheckpointValue
 from greenroom.runtime import Context, IndexReader, Procedure, Slices
 
 THREAD: Final = b"t"

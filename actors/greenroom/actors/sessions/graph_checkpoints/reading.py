@@ -10,9 +10,14 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.sessions.checkpoints import records
-from greenroom.actors.sessions.checkpoints.records import StoredCheckpoint, StoredValue, StoredWrite, get_data
-from greenroom.actors.sessions.checkpoints.requests import (
+from greenroom.actors.sessions.graph_checkpoints import records
+from greenroom.actors.sessions.graph_checkpoints.records import (
+    StoredCheckpoint,
+    StoredValue,
+    StoredWrite,
+    get_data,
+)
+from greenroom.actors.sessions.graph_checkpoints.requests import (
     MOST_ID_BYTES,
     PAGE_BYTES,
     ChannelValue,
