@@ -13,7 +13,7 @@ MAX_KEY_BYTES = 200
 class Address(NamedTuple):
     """An actor's address. The actor exists as soon as it is addressed.
 
-    The kind is the one of the actor class. It has 1-32 bytes of UTF-8 and the key 1-200, without NUL.
+    The actor class defines the kind. The kind has 1-32 bytes of UTF-8, the key 1-200, both without NUL.
     """
 
     kind: str

@@ -54,7 +54,7 @@ def socket_path(folder: Path, name: str) -> Path:
 def bind_socket(folder: Path, name: str, backlog: int) -> Iterator[socket.socket]:
     """Bind a socket that only this user can reach; remove it at the end.
 
-    The caller holds the folder's lock. A file that replaced the socket meanwhile is not removed.
+    The caller holds the folder's lock. If another file has replaced the socket, it is not removed.
     """
     entry = folder / name
     place = entry if len(os.fsencode(entry)) <= PATH_LIMIT else _short_place(folder, name)

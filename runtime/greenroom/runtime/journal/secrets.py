@@ -131,7 +131,7 @@ def _refuse_shared(folder: Path) -> None:
 
 
 def make_secret(folder: Path, store_id: str) -> Secret:
-    """Create a new durable secret, or return one that another process created meanwhile."""
+    """Create a new durable secret, or return one that another process has just created."""
     if not folder.exists():
         folder.mkdir(files.FOLDER_MODE, parents=True, exist_ok=True)
         files.sync_folder(folder.parent)

@@ -255,7 +255,7 @@ class Outbox:
             due = keys.timer_due(row)
             if due > now or self._is_full():
                 self._timers.end(is_complete=due > now)
-                self._next_due = due  # a timer added meanwhile has set `_look`: another round follows
+                self._next_due = due  # a timer added during the scan has set `_look`: another round follows
                 return
             stored = self._find_pending(row, payload)
             if stored is None:
@@ -271,7 +271,7 @@ class Outbox:
             logger.error("a stored message is damaged and is not delivered: %s", error)
 
     def _find_pending(self, row: bytes, payload: bytes) -> keys.StoredMessage | None:
-        """Return the message at a scanned row, unless it was delivered or removed meanwhile."""
+        """Return the message at a scanned row, unless it was delivered or removed since."""
         if row in self._delivered or self._store.get(INDEXES, row) is None:
             return None
         return keys.decode(payload, keys.StoredMessage)

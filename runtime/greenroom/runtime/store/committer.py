@@ -78,7 +78,7 @@ class ThreadCommitter:
                 failure = error
             except Exception as error:  # noqa: BLE001 - a group without a result would hang the kernel
                 failure = StoreFailedError(f"the writer's thread failed: {error!r}")
-            # The loop may have died meanwhile; then no one needs the result.
+            # The loop may have died since; then no one needs the result.
             with suppress(trio.RunFinishedError):
                 token.run_sync_soon(done, units, failure)
 

@@ -106,12 +106,12 @@ def inspect_file(
     """Read a file to the end in a child; with ``records`` return its tables.
 
     Args:
-        path: The LMDB file; no process may write it meanwhile.
+        path: The LMDB file; no process may write to it during the check.
         name: The name of the file in error sentences, instead of its path.
         records: Whether to read every record and check its checksum, too.
         compact: An existing file, into which the child writes a compact copy.
         unlock: The key-encryption key, for the records of an encrypted store.
-        priority: The child's priority, from 0 to 19, the lowest; by default that of this process.
+        priority: The child's priority, from 0 to 19, the lowest; by default this process's.
         poll: Called several times a second; its exception ends the child and is raised here.
         on_damage: Called with each damaged record of an otherwise sound file.
 
