@@ -401,7 +401,7 @@ def test_a_backup_that_was_restored_is_told_and_is_no_fault_but_one_put_there_is
     assert run_on_store(tmp_path, "restore", copy).returncode == 0
     done = run_on_store(tmp_path, "audit", "verify")
     assert done.returncode == 0, done.stdout
-    assert "went when a backup was restored" in done.stdout
+    assert "were lost when a backup was restored" in done.stdout
     with serving(tmp_path) as server:
         server.call("create_session", purpose="p")
         assert server.end() == 0

@@ -180,7 +180,7 @@ def test_every_figure_has_a_text_a_table_and_the_values_of_that() -> None:
         values = sorted(value for _, *values in rows[2:] for value in values)
         assert sorted(set(values) - set(texts)) == []
         names = [row[0] for row in rows[2:]] + rows[0][1:] * (len(rows[0]) > 2)
-        assert sorted(set(names) - set(drawn)) == []
+        assert sorted(set(names) - set(texts)) == []
 
 
 @pytest.mark.promise("docs.site")

@@ -32,6 +32,14 @@ from greenroom.actors.search.index import TidyIndex
 from greenroom.runtime import Context, Message, Restate, Slices
 
 
+def _upgrade(repository: MemoryRepository, _: requests.UpgradeMemory, context: Context) -> Slices[None]:
+    return indexing.step(repository, context)
+
+
+def _compact_index(repository: MemoryRepository, _: TidyIndex, context: Context) -> Slices[None]:
+    return repository.index.compact(context)
+
+
 def _write_uses(repository: MemoryRepository, _: requests.WriteUses, context: Context) -> Slices[None]:
     """Write the waiting uses, and notify the callers who see the memories."""
     repository.publish_about(context, *repository.uses.used.values())
@@ -91,8 +99,8 @@ _HANDLERS: Final[Mapping[type[Message[Any]], Callable[..., Any]]] = {
     # internal timers and the index
     requests.SweepMemory: removal.sweep,
     requests.WriteUses: _write_uses,
-    requests.UpgradeMemory: lambda repository, _, context: indexing.step(repository, context),
-    TidyIndex: lambda repository, _, context: repository.index.compact(context),
+    requests.UpgradeMemory: _upgrade,
+    TidyIndex: _compact_index,
     Restate: _restate,
     EraseFrom: erasure.erase,
     memories.VerifyIndex: indexing.verify,
