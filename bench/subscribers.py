@@ -14,8 +14,8 @@ import trio
 from bench.client import VERSIONS, read_answer
 from bench.harness import WrongAnswerError, check
 from greenroom.actors import Agent, Principal, open_greenroom
+from greenroom.actors.core.defaults import DEBOUNCE_SECONDS
 from greenroom.transports import TOOLS, Limits
-from greenroom.transports.base.defaults import DEBOUNCE_SECONDS
 from greenroom.transports.mcp.connection import Connection
 from greenroom.transports.mcp.server import McpServer
 

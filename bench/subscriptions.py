@@ -25,7 +25,7 @@ from bench.pacing import Paced, pace
 from bench.servers import ECHO_WEBSOCKET, greenroom_websocket, listening
 from bench.subscribers import Crowd, Peer, Writer, check_windows, checked_run, open_server
 from bench.wires import Kind
-from greenroom.transports.base.defaults import DEBOUNCE_SECONDS
+from greenroom.actors.core.defaults import DEBOUNCE_SECONDS
 
 WRITES_A_SECOND = 500
 SESSIONS = 100  # each is written every 200 ms, so its window is over and every write is told of

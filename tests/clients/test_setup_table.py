@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
+from greenroom.actors.sessions.storage.migrations import ADAPTERS
 from greenroom.transports.clients.table import BY_HAND, CLIENTS
 
 pytestmark = pytest.mark.promise("cli.setup-clients")
@@ -178,3 +179,10 @@ def test_signs_of_a_client_are_its_folder_its_program_or_its_extension(
     (tmp_path / "bin/cn").write_text("#!/bin/sh\n")
     (tmp_path / "bin/cn").chmod(0o700)
     assert client.is_installed()
+
+
+def test_a_client_has_one_title_for_setup_and_in_sessions() -> None:
+    known = {adapter.tool_id: adapter.title for adapter in ADAPTERS}
+    both = known.keys() & CLIENTS.keys()
+    assert {name: CLIENTS[name].title for name in both} == {name: known[name] for name in both}
+    assert len(both) > 5

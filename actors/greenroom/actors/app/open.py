@@ -11,7 +11,7 @@ from typing import Final, Unpack
 from greenroom.actors.app.administration.erase import FindTraces
 from greenroom.actors.app.administration.index_verification import AllNamespaces, Imitations, VerifyMemories
 from greenroom.actors.app.administration.people import FindPeople
-from greenroom.actors.app.options import AUDIT_DAYS, CheckedOptions, GreenroomOptions, check_greenroom_options
+from greenroom.actors.app.options import CheckedOptions, GreenroomOptions, check_greenroom_options
 from greenroom.actors.app.requests import READS
 from greenroom.actors.app.resources.project import ReadProject
 from greenroom.actors.app.savings.actor import SavingsActor
@@ -22,6 +22,7 @@ from greenroom.actors.core.audit.record import AuditRow
 from greenroom.actors.core.auth.policy import ChangeLabel
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.base.default_folders import default_secrets_folder
+from greenroom.actors.core.defaults import AUDIT_DAYS
 from greenroom.actors.core.erasure import ERASURES, ErasureActor, Person, redact
 from greenroom.actors.core.keys.actor import KEY_PREFIX, KEYS_ADDRESS, KeysActor, revoke_all
 from greenroom.actors.core.presence.actor import PresenceActor

@@ -13,6 +13,7 @@ from typing import Any, Final, cast, get_args
 
 from greenroom.actors.core.auth.errors import MAX_VALUE_BYTES
 from greenroom.actors.core.base.byte_sizes import AUDIT_SIZES, FREE_SIZES, STORE_SIZES, SizeRange
+from greenroom.actors.core.defaults import AUDIT_DAYS, CONTENT_LIMIT
 from greenroom.actors.hooks.extraction.findings import Extractor
 from greenroom.actors.search.embedding.embedder import EmbedderChoice, read_choice
 from greenroom.actors.sessions.conversation_tiers import TierSizes, parse_tiers
@@ -21,9 +22,6 @@ from greenroom.runtime.base.arguments import option_names, refuse_unknown
 from greenroom.runtime.base.options import Durability
 from greenroom.runtime.lmdb.encryption import KEY_BYTES
 from greenroom.runtime.sharing.lock_or_attach import May
-
-AUDIT_DAYS: Final = 90
-CONTENT_LIMIT: Final = 10_000
 
 
 class GreenroomOptions(CommonConfig, total=False):

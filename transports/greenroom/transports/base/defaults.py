@@ -16,8 +16,6 @@ REQUEST_SECONDS: Final = 30.0
 """The time limit of a request, in seconds."""
 SESSION_IDLE_SECONDS: Final = 1800.0
 """Seconds after which an idle HTTP session ends."""
-DEBOUNCE_SECONDS: Final = 0.1
-"""Seconds within which changes of one resource become one notification."""
 RATE_LIMIT: Final = 100
 """Requests a minute for a key without its own rate, and for an address without a valid key."""
 RATE_BURST: Final = 20

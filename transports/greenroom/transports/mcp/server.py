@@ -16,9 +16,10 @@ import trio
 
 from greenroom.actors import Agent
 from greenroom.actors.core.auth.tool_profiles import SchemaForm
+from greenroom.actors.core.defaults import DEBOUNCE_SECONDS
 from greenroom.actors.core.presence.requests import ConnectedClient
 from greenroom.actors.sessions.storage.migrations import client_tool
-from greenroom.transports.base.defaults import DEBOUNCE_SECONDS, REQUEST_SECONDS
+from greenroom.transports.base.defaults import REQUEST_SECONDS
 from greenroom.transports.base.observability.meter import RequestMeter
 from greenroom.transports.base.observability.request_log import UNREAD, RequestLog, trace_id_of
 from greenroom.transports.base.observability.tracing import Tracer, find_tracer

@@ -22,6 +22,7 @@ from greenroom.actors.core.base.default_folders import (
     default_models_folder,
     default_secrets_folder,
 )
+from greenroom.actors.core.defaults import AUDIT_DAYS, CONTENT_LIMIT, DEBOUNCE_SECONDS
 from greenroom.actors.sessions.conversation_tiers import TierSizes
 from greenroom.transports.base.config.parsers import (
     KeyLocation,
@@ -52,7 +53,6 @@ from greenroom.transports.base.config.parsers import (
     zone,
 )
 from greenroom.transports.base.defaults import (
-    DEBOUNCE_SECONDS,
     MAX_CONNECTIONS,
     MAX_IN_FLIGHT,
     MAX_MESSAGE_BYTES,
@@ -244,7 +244,7 @@ class Settings:
         "within how long changes of one resource become one notification, in seconds",
     )
     content_limit: int = setting(
-        10_000,
+        CONTENT_LIMIT,
         integer(1, 1 << 20, "characters", "CHARS"),
         "how long the content of a message may be, in characters",
     )
@@ -351,7 +351,7 @@ class Settings:
         "what a model's million input tokens cost, in any currency; savings are counted by it",
     )
     audit_days: int = setting(
-        90, integer(1, 36_500, "days", "DAYS"), "how long audit records are kept, in days"
+        AUDIT_DAYS, integer(1, 36_500, "days", "DAYS"), "how long audit records are kept, in days"
     )
     audit_size: int = setting(
         _GIB,
