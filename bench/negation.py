@@ -1,6 +1,6 @@
 """Whether a query with a negation puts what denies before what affirms, with the rule for it and without.
 
-The rule is `greenroom.actors.search.ranking.negation`. Asked are
+The rule is `greenroom.actors.search.ranking.denial_order`. Asked are
 
 - pairs of notes, one that affirms and one that denies (`bench/negation/pairs.toml`), among those of
   `bench/notes`: with a negation the one that denies is to be first, without one the one that affirms;
@@ -27,8 +27,8 @@ from bench.question_sets import Memory, Question, Store
 from bench.ranked_corpus import Remembering, corpus_of
 from bench.tune_notes import document
 from greenroom.actors.memories.storage.embedding import strip_author
+from greenroom.actors.search.ranking.denial_order import find_order, is_negated, read_sentences, weigh_terms
 from greenroom.actors.search.ranking.lexical import FEW, idf
-from greenroom.actors.search.ranking.negation import find_order, is_negated, read_sentences, weigh_terms
 from greenroom.actors.search.ranking.query import RankQuery
 from greenroom.actors.search.ranking.rank import rank
 from greenroom.actors.search.ranking.view import View

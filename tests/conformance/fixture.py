@@ -37,7 +37,7 @@ from greenroom.actors import (
 from greenroom.actors.core.auth.errors import invalid, resource_not_found
 from greenroom.actors.core.auth.tool_profiles import SchemaForm
 from greenroom.transports import Limits, McpServer, ServerInfo, Tool, serve_stdio
-from greenroom.transports.mcp.clients.client import Client
+from greenroom.transports.mcp.clients.open_requests import Client
 from greenroom.transports.mcp.frames.calls import Call
 from greenroom.transports.mcp.tools.content_blocks import Content
 

@@ -24,7 +24,7 @@ from mcp.shared.message import ServerMessageMetadata
 from mcp.shared.transport_context import TransportContext
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, REQUEST_TIMEOUT
 
-from greenroom.transports.mcp.clients.client import Client
+from greenroom.transports.mcp.clients.open_requests import Client
 from greenroom.transports.mcp.frames.calls import Call
 from greenroom.transports.mcp.frames.versions import Era
 from greenroom.transports.mcp.response_encoder import result_line

@@ -17,7 +17,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from greenroom.runtime import Procedure
 from greenroom.testing import MODERN_META, import_sdk
 from greenroom.transports import Limits, McpServer
-from greenroom.transports.mcp.clients.client import CONNECTION_CLOSED, Client
+from greenroom.transports.mcp.clients.open_requests import CONNECTION_CLOSED, Client
 from greenroom.transports.mcp.frames.frames import parse_frame
 from greenroom.transports.mcp.tools.content_blocks import Content
 

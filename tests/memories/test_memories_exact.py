@@ -9,7 +9,7 @@ import pytest
 from support.agents import wire
 
 from greenroom.actors import Agent, ImportMemories, MemorySearch
-from greenroom.actors.memories.reading import search
+from greenroom.actors.memories.reading import search_root
 from greenroom.actors.memories.requests import requests
 from greenroom.testing import VirtualClock
 
@@ -59,7 +59,7 @@ async def test_every_piece_of_a_value_as_it_is_shown_is_found(enter: Enter) -> N
 async def test_an_exact_search_says_when_its_total_is_a_minimum(
     enter: Enter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "COUNTED", 20)
+    monkeypatch.setattr(search_root, "COUNTED", 20)
     async with enter(embedder="none") as at:
         alice = at.agent("a", user="alice")
         for number in range(30):

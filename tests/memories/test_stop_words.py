@@ -184,7 +184,7 @@ async def test_a_search_that_has_its_hits_reads_no_further_and_says_so(tmp_path:
 async def test_memories_of_which_not_all_is_read_say_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("greenroom.actors.memories.reading.search.MOST_READ", 2)
+    monkeypatch.setattr("greenroom.actors.memories.reading.search_root.MOST_READ", 2)
     monkeypatch.setattr("greenroom.actors.memories.reading.browsing.MOST_READ", 2)
     async with open_greenroom(tmp_path, embedder="none", options=FAST) as runtime:
         agent = Agent(runtime, ANN)

@@ -24,15 +24,15 @@ from greenroom.actors import (
     ask_corpus,
     open_greenroom,
 )
-from greenroom.actors.search.ranking import negation
-from greenroom.actors.search.ranking.documents import RankedChunks
-from greenroom.actors.search.ranking.negation import (
+from greenroom.actors.search.ranking import denial_order
+from greenroom.actors.search.ranking.denial_order import (
     SentenceTerms,
     find_order,
     is_negated,
     read_sentences,
     weigh_terms,
 )
+from greenroom.actors.search.ranking.documents import RankedChunks
 from greenroom.actors.search.ranking.sums import RankedRow
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def test_negations_of_several_languages_are_known_and_what_only_looks_like_one_i
 )
 def test_what_is_looked_up_first_misses_no_negation(words: list[str], between: str) -> None:
     text = between.join(words)
-    slowly = negation._NEGATION.search(negation._NONE.sub(" ", text)) is not None
+    slowly = denial_order._NEGATION.search(denial_order._NONE.sub(" ", text)) is not None
     assert is_negated(text) == slowly
 
 
@@ -205,10 +205,10 @@ def test_of_a_long_text_the_beginning_is_read_and_of_a_query_once(monkeypatch: p
             read.append(text)
             return text.split()
 
-    monkeypatch.setattr(negation, "_RUN", Runs())
+    monkeypatch.setattr(denial_order, "_RUN", Runs())
     long = "where we use it " * 1_000 + "not"
     assert [is_negated(long), is_negated(long)] == [False, False]
-    assert [len(each) for each in read] == [negation.LONGEST]
+    assert [len(each) for each in read] == [denial_order.LONGEST]
 
 
 def test_the_place_of_what_was_asked_about_is_right_where_another_comes_before_it() -> None:

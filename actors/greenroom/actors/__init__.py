@@ -244,10 +244,6 @@ if TYPE_CHECKING:
     from greenroom.actors.memories.preferences.requests import PreferencesSet as PreferencesSet
     from greenroom.actors.memories.preferences.requests import SetPreferences as SetPreferences
     from greenroom.actors.memories.recall.explain_memories import ExplainSearch as ExplainSearch
-    from greenroom.actors.memories.recall.memory_search import MemorySearch as MemorySearch
-    from greenroom.actors.memories.recall.memory_search import NarrowedSearch as NarrowedSearch
-    from greenroom.actors.memories.recall.memory_search import RetrieveFilters as RetrieveFilters
-    from greenroom.actors.memories.recall.memory_search import RetrieveMemory as RetrieveMemory
     from greenroom.actors.memories.recall.recall_context import RecallContext as RecallContext
     from greenroom.actors.memories.recall.replies import ContextRecalled as ContextRecalled
     from greenroom.actors.memories.recall.replies import FailedNamespace as FailedNamespace
@@ -260,6 +256,10 @@ if TYPE_CHECKING:
     from greenroom.actors.memories.recall.replies import SearchExplained as SearchExplained
     from greenroom.actors.memories.recall.replies import TimeWindow as TimeWindow
     from greenroom.actors.memories.recall.replies import WhyNotFound as WhyNotFound
+    from greenroom.actors.memories.recall.search_requests import MemorySearch as MemorySearch
+    from greenroom.actors.memories.recall.search_requests import NarrowedSearch as NarrowedSearch
+    from greenroom.actors.memories.recall.search_requests import RetrieveFilters as RetrieveFilters
+    from greenroom.actors.memories.recall.search_requests import RetrieveMemory as RetrieveMemory
     from greenroom.actors.memories.requests.keyvalue_requests import DeleteMemory as DeleteMemory
     from greenroom.actors.memories.requests.keyvalue_requests import GetMemory as GetMemory
     from greenroom.actors.memories.requests.keyvalue_requests import ListMemory as ListMemory

@@ -30,7 +30,7 @@ from greenroom.actors.core.resources.resources import ReadResource
 from greenroom.actors.core.validation.strict_json import canonicalize
 from greenroom.actors.knowledge.corpora.handlers.completion import CompleteNames
 from greenroom.actors.memories.preferences.actor import preferences_address
-from greenroom.actors.memories.recall.memory_search import MemorySearch
+from greenroom.actors.memories.recall.search_requests import MemorySearch
 from greenroom.actors.memories.storage.directory import RootOfMemory
 from greenroom.actors.sessions.requests import requests as sessions
 from greenroom.actors.sessions.search.context_search import SearchSession

@@ -57,8 +57,8 @@ from greenroom.actors.knowledge.workspaces.tools.symbol_search import SymbolSear
 from greenroom.actors.knowledge.workspaces.tools.workspace_facts import CompleteCode
 from greenroom.actors.memories.preferences.requests import SetPreferences
 from greenroom.actors.memories.recall.explain_memories import ExplainSearch
-from greenroom.actors.memories.recall.memory_search import MemorySearch, RetrieveMemory
 from greenroom.actors.memories.recall.recall_context import RecallContext
+from greenroom.actors.memories.recall.search_requests import MemorySearch, RetrieveMemory
 from greenroom.actors.memories.requests import keyvalue_requests as memory
 from greenroom.actors.memories.requests import requests as memories
 from greenroom.actors.memories.requests import review as memory_review

@@ -12,12 +12,12 @@ A person owns
 7. the checkpoints of their threads.
 
 An agent is theirs if its id ends with the user's digits; if a key binds it to this user, and neither a key
-nor the audit log shows it with another user; or if the administrator names it. A complete audit log is
-enough. It is incomplete once records were removed by age or size, lost or redacted. Messages of an agent that
-may work for several people cannot be attributed, so its data stays unless it is named.
+nor the audit log shows it with another user; or if the administrator names it. With a complete audit log,
+no key is needed. The log is incomplete once records were removed by age or size, lost or redacted. Messages
+of an agent that may work for several people cannot be attributed, so its data stays unless it is named.
 
-This actor remembers a person until the store's file is rewritten: the audit log cannot be changed while it is
-being written, and deleted data stays in free pages. The rewrite removes this record, too.
+This actor remembers a person until the store's file is rewritten. Only then can the audit log be redacted
+and deleted data leave the free pages. The rewrite removes this record, too.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
         agents: The ids of their known agents, besides those that end with the user's digits.
         sessions: The ids of their sessions, from the audit log.
         keys: The ids of their API keys, from the audit log.
-        is_agent_of_others: Whether another user's agent has this user's name as its id; it then stays.
+        is_agent_of_others: Whether another user's agent has this user's name as its id; the name then stays.
     """
 
     user: str

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from greenroom.actors.core.erasure import EraseFrom
 from greenroom.actors.core.replies.damage import with_damage
 from greenroom.actors.core.resources import resources
-from greenroom.actors.memories.reading import browsing, map_rows, reads, search, statistics
+from greenroom.actors.memories.reading import browsing, map_rows, reads, search_root, statistics
 from greenroom.actors.memories.requests import keyvalue_requests as requests
 from greenroom.actors.memories.requests import requests as memories
 from greenroom.actors.memories.requests import review as memory_review
@@ -73,12 +73,12 @@ _HANDLERS: Final[Mapping[type[Message[Any]], Callable[..., Any]]] = {
     memories.ListMemories: reads.list_page,
     memories.MemoryStats: statistics.count,
     memories.CountMemories: statistics.tally,
-    memories.FindMemories: search.find,
+    memories.FindMemories: search_root.find,
     memories.LocateKey: reads.locate,
     memories.FindNearKeys: reads.find_near_keys,
     MapRoot: map_rows.map_root,
     memories.NoteHelp: ratings.note_help,
-    memories.NoteUses: search.count_uses,
+    memories.NoteUses: search_root.count_uses,
     # review of memories by people
     memory_review.BrowseMemories: browsing.browse,
     memory_review.InspectMemory: review_actions.inspect,

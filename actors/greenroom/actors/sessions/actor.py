@@ -9,7 +9,7 @@ from greenroom.actors.core.resources import resources
 from greenroom.actors.core.validation.types import StatusOfSession
 from greenroom.actors.search.embedding.vector_messages import StoreVectors, TextsToEmbed
 from greenroom.actors.sessions.handlers import (
-    erasure,
+    erase_person,
     events,
     handover,
     hook_turns,
@@ -55,7 +55,7 @@ class SessionActor(Session):
         LeaveSession: handover.leave,
         SweepSession: handover.sweep,
         Restate: lifecycle.restate,
-        EraseFrom: erasure.erase,
+        EraseFrom: erase_person.erase,
         # messages and events
         requests.AddMessage: writes.add_message,
         requests.AppendEvent: writes.append_event,

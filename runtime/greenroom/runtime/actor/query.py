@@ -32,7 +32,7 @@ T = TypeVar("T")
 class IndexReader:
     """The committed rows of the shared indexes, as they were when the query began.
 
-    ``now`` is in microseconds since 1970 UTC; the reply names the skipped ``damage``.
+    ``now`` is in microseconds since 1970 UTC; ``damage`` has the skipped damaged rows, for the reply.
     """
 
     def __init__(self, services: RuntimeServices, snapshot: Snapshot, principal: Any, now: int) -> None:
@@ -136,7 +136,7 @@ class IndexReader:
     def check(self, journal: str, checkpoints: Iterable[Checkpoint] = ()) -> Slices[JournalReport]:
         """Check a journal against its links, and against checkpoints of it, in slices.
 
-        The earlier checkpoints beside the store's secret are used, too.
+        The earlier checkpoints, from the file beside the store's secret, are used, too.
         """
         keys = self._keys(journal)
         seen = self._services.checkpoint_file

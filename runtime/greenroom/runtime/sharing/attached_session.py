@@ -49,7 +49,7 @@ class OwnerPort(Protocol):
     types: TypeRegistry
 
     def complete(self, call: PendingRequest, result: Result) -> None:
-        """Accept the result of a message; it is sent after the pass."""
+        """Accept the result of a message; it is sent after the dispatcher's pass."""
 
 
 class PendingRequest:

@@ -21,7 +21,7 @@ import trio
 
 from greenroom.transports.auth.caller import NO_CHOICE, RateLimit, ToolChoice
 from greenroom.transports.mcp.agent_port import AgentPort
-from greenroom.transports.mcp.clients.client import Client
+from greenroom.transports.mcp.clients.open_requests import Client
 from greenroom.transports.mcp.frames.calls import Limits as Limits
 from greenroom.transports.mcp.frames.frames import (
     INVALID_REQUEST,

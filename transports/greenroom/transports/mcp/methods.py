@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from greenroom.transports.mcp import reads, tool_calls
-from greenroom.transports.mcp.clients.client import Client
+from greenroom.transports.mcp.clients.open_requests import Client
 from greenroom.transports.mcp.frames.calls import Call
 from greenroom.transports.mcp.frames.frames import (
     INTERNAL_ERROR,

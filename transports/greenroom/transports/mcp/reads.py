@@ -21,7 +21,7 @@ from greenroom.actors import (
 )
 from greenroom.actors.app.client.prompts import Prompt
 from greenroom.runtime import Refusal
-from greenroom.transports.mcp.clients.client import Client
+from greenroom.transports.mcp.clients.open_requests import Client
 from greenroom.transports.mcp.frames.calls import Call
 from greenroom.transports.mcp.frames.frames import INTERNAL_ERROR, INVALID_PARAMS, RequestError
 from greenroom.transports.mcp.frames.versions import (

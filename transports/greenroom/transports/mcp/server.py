@@ -24,7 +24,7 @@ from greenroom.transports.base.observability.meter import RequestMeter
 from greenroom.transports.base.observability.request_log import UNREAD, RequestLog, trace_id_of
 from greenroom.transports.base.observability.tracing import Tracer, find_tracer
 from greenroom.transports.mcp.agent_port import AgentPort
-from greenroom.transports.mcp.clients.client import Client, MethodsPort
+from greenroom.transports.mcp.clients.open_requests import Client, MethodsPort
 from greenroom.transports.mcp.clients.subscriptions import ListChanges, Subscriptions
 from greenroom.transports.mcp.frames.calls import Call, Deadlines
 from greenroom.transports.mcp.frames.versions import Era

@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 from greenroom.actors.core.auth.key_format import mask_keys
 from greenroom.actors.core.replies.replies import ListReply
 from greenroom.runtime import Procedure
-from greenroom.transports.mcp.clients.client import Client
+from greenroom.transports.mcp.clients.open_requests import Client
 from greenroom.transports.mcp.frames.calls import Call
 from greenroom.transports.mcp.frames.frames import INVALID_PARAMS, RequestError
 from greenroom.transports.mcp.frames.versions import Named

@@ -25,9 +25,9 @@ from greenroom.actors.knowledge.workspaces.tools.read_file import ReadFile
 from greenroom.actors.knowledge.workspaces.tools.semantic_search import SearchCodeSemantic
 from greenroom.actors.knowledge.workspaces.tools.similar_files import SimilarFiles
 from greenroom.actors.knowledge.workspaces.tools.symbol_search import SymbolSearch
-from greenroom.actors.memories.recall.memory_search import MemorySearch, RetrieveMemory
 from greenroom.actors.memories.recall.recall_context import RecallContext
 from greenroom.actors.memories.recall.replies import ContextRecalled, MemoriesFound
+from greenroom.actors.memories.recall.search_requests import MemorySearch, RetrieveMemory
 from greenroom.actors.memories.requests import requests as memories
 from greenroom.actors.memories.requests.replies import MemorySaved
 from greenroom.actors.sessions.requests import requests as sessions

@@ -17,7 +17,7 @@ from greenroom.actors.knowledge.corpora.requests import entity_requests
 from greenroom.actors.knowledge.corpora.storage.entity_table import can_match
 from greenroom.actors.knowledge.corpora.tools.entity_tools import EntityQuestion
 from greenroom.actors.knowledge.entities import EntityMatcher, MatchedNames
-from greenroom.actors.memories.recall.search import SearchSpec, find
+from greenroom.actors.memories.recall.search_all_roots import SearchSpec, find
 from greenroom.actors.memories.requests.replies import FoundMemory, MemoryFilters
 from greenroom.actors.sessions.requests.requests import FindMessages, SearchContext
 from greenroom.actors.sessions.storage.directory import ListSessions

@@ -22,9 +22,9 @@ from greenroom.actors.core.auth.principal import Principal, check_principal
 from greenroom.actors.core.replies.grades import Grade
 from greenroom.actors.core.replies.memory_types import MemoryKind, Scope, SearchMode
 from greenroom.actors.core.validation.parse import parse_request
-from greenroom.actors.memories.recall.memory_search import MemorySearch
 from greenroom.actors.memories.recall.older_calls import OLDER_SEARCHES
 from greenroom.actors.memories.recall.replies import MemoryHit
+from greenroom.actors.memories.recall.search_requests import MemorySearch
 
 _OLDER: Final = {call.name: call for call in OLDER_SEARCHES}
 

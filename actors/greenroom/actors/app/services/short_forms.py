@@ -1,4 +1,4 @@
-"""Store and search texts for a user or a project, in the shortest form."""
+"""Store and search texts for a user or a project: `Database.remember` and `Database.search`."""
 
 from __future__ import annotations
 

@@ -34,5 +34,5 @@ def _fits(built: Any) -> bool:
     try:
         msgspec.convert(given, type(built))
     except msgspec.ValidationError:
-        return False  # or JSON has another form for it, such as text for a time
+        return False  # invalid, or JSON has another form for it, such as text for a time
     return True

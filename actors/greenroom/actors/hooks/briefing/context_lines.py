@@ -11,7 +11,7 @@ from greenroom.actors.content.text.escape import escape_untrusted, line_tokens
 from greenroom.actors.core.replies.memory_types import by_author, changer
 from greenroom.actors.memories.recall.recall_context import is_near, strongest
 from greenroom.actors.memories.recall.replies import GivenMemory
-from greenroom.actors.memories.recall.search import chance_of
+from greenroom.actors.memories.recall.search_all_roots import chance_of
 from greenroom.actors.memories.requests.replies import FoundMemory
 
 MOST_OF_MEMORY: Final = 480

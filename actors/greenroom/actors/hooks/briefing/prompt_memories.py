@@ -16,7 +16,7 @@ from greenroom.actors.hooks.briefing.context_lines import (
     why_withheld,
 )
 from greenroom.actors.memories.recall.recall_context import least_chance, near_roots
-from greenroom.actors.memories.recall.search import SearchSpec, chance_of, find
+from greenroom.actors.memories.recall.search_all_roots import SearchSpec, chance_of, find
 from greenroom.actors.memories.requests.replies import MemoryFilters
 from greenroom.actors.sessions.requests.hook_events import HookEvent
 from greenroom.actors.sessions.requests.hook_messages import HookState

@@ -18,7 +18,7 @@ from greenroom.actors.core.replies import paging
 from greenroom.actors.core.replies.damage import skip_damaged
 from greenroom.actors.core.replies.memory_types import import_source
 from greenroom.actors.core.validation.times import DAY, optional_datetime, to_datetime
-from greenroom.actors.memories.reading.search import all_texts, by_entries
+from greenroom.actors.memories.reading.search_root import all_texts, by_entries
 from greenroom.actors.memories.reading.statistics import AGES, OLDER
 from greenroom.actors.memories.requests import review
 from greenroom.actors.memories.requests.replies import MemoryFilters

@@ -10,7 +10,7 @@ import msgspec
 from greenroom.actors.content.text.truncate import make_label
 from greenroom.actors.core.base.threads import import_in_thread
 from greenroom.actors.core.replies.damage import skip_damaged
-from greenroom.actors.memories.reading.search import by_entries
+from greenroom.actors.memories.reading.search_root import by_entries
 from greenroom.actors.memories.requests.map_replies import (
     MOST_NODES,
     MappedMemory,

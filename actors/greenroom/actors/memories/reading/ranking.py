@@ -18,10 +18,10 @@ from greenroom.actors.core.validation.times import DAY
 from greenroom.actors.memories.storage.records import PLAIN
 from greenroom.actors.memories.storage.repository import MemoryRepository
 from greenroom.actors.memories.storage.values import beginning
+from greenroom.actors.search.ranking.denial_order import COMPARED as MOST_NEGATIONS
+from greenroom.actors.search.ranking.denial_order import LONGEST as LONGEST_NEGATION
+from greenroom.actors.search.ranking.denial_order import find_order, read_sentences, weigh_terms
 from greenroom.actors.search.ranking.lexical import FEW, idf
-from greenroom.actors.search.ranking.negation import COMPARED as MOST_NEGATIONS
-from greenroom.actors.search.ranking.negation import LONGEST as LONGEST_NEGATION
-from greenroom.actors.search.ranking.negation import find_order, read_sentences, weigh_terms
 from greenroom.actors.search.ranking.supersession import (
     COMPARED,
     LONGEST,

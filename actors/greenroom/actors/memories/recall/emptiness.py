@@ -13,7 +13,7 @@ from greenroom.actors.core.auth.namespaces import below_root, user_namespace
 from greenroom.actors.core.replies.empty_reasons import EmptyBecause, explain_empty, explain_no_match
 from greenroom.actors.core.replies.replies import ListReply
 from greenroom.actors.memories.recall.scatter_gather import MOST, Root, ask_each, roots_below, sum_counts
-from greenroom.actors.memories.recall.search import SearchResult
+from greenroom.actors.memories.recall.search_all_roots import SearchResult
 from greenroom.actors.memories.requests.replies import MemoryFilters, RootSearchResult
 from greenroom.actors.memories.requests.requests import FindMemories, ListMemories, MemoryStats
 from greenroom.runtime import Procedure, ProcedureContext

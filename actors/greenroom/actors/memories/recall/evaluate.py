@@ -20,9 +20,9 @@ from greenroom.actors.core.validation.parse import parse_request
 from greenroom.actors.core.validation.strict_json import check_json
 from greenroom.actors.memories.recall import replies
 from greenroom.actors.memories.recall.key_resolution import PlacesOfKey
-from greenroom.actors.memories.recall.memory_search import MemorySearch
 from greenroom.actors.memories.recall.query import load_time_words
-from greenroom.actors.memories.recall.search import find, reply
+from greenroom.actors.memories.recall.search_all_roots import find, reply
+from greenroom.actors.memories.recall.search_requests import MemorySearch
 from greenroom.actors.search.embedding.embedding_service import GetEmbedding
 from greenroom.runtime import ProcedureContext, RuntimeClient
 

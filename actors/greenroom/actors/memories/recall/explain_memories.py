@@ -21,16 +21,22 @@ from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.core.validation.times import optional_datetime
 from greenroom.actors.memories.preferences.requests import SearchDefaults
 from greenroom.actors.memories.recall import replies as schemas
-from greenroom.actors.memories.recall.memory_search import (
+from greenroom.actors.memories.recall.query import load_time_words
+from greenroom.actors.memories.recall.recall_context import RecallContext
+from greenroom.actors.memories.recall.scatter_gather import Root, relevance_among, sum_counts
+from greenroom.actors.memories.recall.search_all_roots import (
+    MILLISECONDS,
+    SearchResult,
+    SearchSpec,
+    chance_of,
+    find,
+)
+from greenroom.actors.memories.recall.search_requests import (
     MemorySearch,
     NarrowedSearch,
     RetrieveFilters,
     RetrieveMemory,
 )
-from greenroom.actors.memories.recall.query import load_time_words
-from greenroom.actors.memories.recall.recall_context import RecallContext
-from greenroom.actors.memories.recall.scatter_gather import Root, relevance_among, sum_counts
-from greenroom.actors.memories.recall.search import MILLISECONDS, SearchResult, SearchSpec, chance_of, find
 from greenroom.actors.memories.requests.replies import FoundMemory, MemoryFilters, TermRead
 from greenroom.actors.memories.requests.requests import LookUpMemories
 from greenroom.actors.memories.storage.directory import RootOfMemory

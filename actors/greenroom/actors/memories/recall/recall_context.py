@@ -29,7 +29,13 @@ from greenroom.actors.memories.recall import replies
 from greenroom.actors.memories.recall.emptiness import with_reason
 from greenroom.actors.memories.recall.replies import HOOKS, GivenMemory, NoteRecalled, RecalledMemory
 from greenroom.actors.memories.recall.scatter_gather import Root
-from greenroom.actors.memories.recall.search import SearchResult, SearchSpec, chance_of, count_uses, find
+from greenroom.actors.memories.recall.search_all_roots import (
+    SearchResult,
+    SearchSpec,
+    chance_of,
+    count_uses,
+    find,
+)
 from greenroom.actors.memories.requests.replies import MemoryFilters
 from greenroom.runtime import ActorQuarantinedError, Address, OverloadedError, Procedure, ProcedureContext
 

@@ -22,7 +22,7 @@ class MemoryFilters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """The filters of a search or a listing; all that are given must fit.
 
     Attributes:
-        namespace: Whole leading segments.
+        namespace: One or more whole segments at the start of the namespace.
         after: Created then or later.
         before: Created earlier.
         author: The author of the first version.
@@ -142,11 +142,11 @@ class MemorySaved(Reply, frozen=True, kw_only=True):
 
     Attributes:
         created: Whether it is a new memory, not a new version.
-        compression_ratio: Stored size by received size; 1 without compression.
-        tokens: An estimate: bytes of UTF-8 by 4.
+        compression_ratio: Stored size divided by received size; 1 without compression.
+        tokens: An estimate: the bytes of UTF-8, divided by 4.
         similar: Near-duplicates, most similar first.
         conflicts_with: Older memories that this one may replace, likeliest first, as ``similarity`` says.
-            To hide one, call ``update_memory`` with this ``memory_id`` and its as ``supersedes``.
+            To hide one, update this memory (``update_memory``) with that one's id as ``supersedes``.
         supersedes: The memory that this one hides from search from now on.
     """
 
@@ -187,7 +187,7 @@ class MemoryForgotten(Reply, frozen=True, kw_only=True):
         confirm_needed: Nothing was done: ``memories`` would be forgotten with ``confirm``.
         matched: How many match.
         remaining: How many of these are left; one call forgets 1,000 at most, so call again.
-        memories: The first ones, newest update first; for a key, earlier forgotten ones come last.
+        memories: The first ones, newest update first. A purge by key lists earlier forgotten ones last.
     """
 
     forgotten: int
@@ -202,7 +202,7 @@ class MemoryPage(ListReply, frozen=True, kw_only=True):
     """Answers `ListMemories`.
 
     Attributes:
-        tokens: An estimate of the cost of ``memories``, with ``max_tokens``: bytes of UTF-8 by 4.
+        tokens: With ``max_tokens``: an estimate of the cost of ``memories``, UTF-8 bytes divided by 4.
         left_out: How many did not fit into ``max_tokens``; ``next_cursor`` leads to them, except for
             single ones that are larger, which ``over_budget`` names.
         imitates: As in `MemoryStatistics`.
@@ -279,8 +279,8 @@ class MemoryStatistics(Reply, frozen=True, kw_only=True):
         by_namespace: The 100 largest namespaces; ``more_namespaces`` others have memories.
         by_tag: The 100 most frequent tags.
         by_age: Memories by age: ``day``, ``week``, ``month``, ``year``, ``older``.
-        imitates: The reserved beginning of the namespace, such as ``user:``, while it is open to
-            everyone.
+        imitates: The reserved beginning that the namespace only imitates, such as ``user:`` for ``USER:``;
+            the namespace is open to everyone.
         embedding_space: The vectors that are compared with a ``query_embedding``: the embedder, its
             version and their dimensions; null without vectors.
         embedding_waiting: About how many memories of the root have no such vectors yet.
@@ -345,7 +345,7 @@ class TermRead(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         term: The term in the index, mostly the stem.
-        meant: The terms searched in its place; empty if it is the term itself, or if there is none.
+        meant: The terms searched in its place; empty if ``term`` itself was searched, or nothing.
         memories: How many memories have it, or the terms in its place.
         is_name: Whether it counts as part of an author's name.
     """
@@ -361,14 +361,14 @@ class RootSearchResult(msgspec.Struct, frozen=True, kw_only=True):
     """Answers `FindMemories`, best first.
 
     Attributes:
-        total: How many memories matched at all; with ``is_minimum``, at least.
+        total: How many memories matched at all; with ``is_minimum``, there may be more.
         counts: The number of candidates before and after each filter, in order.
         model: The weights and vectors that ranked the hits.
         rivals: The sum of the odds of the best hits, which lowers the relevance of other owners' hits.
         is_nothing: Whether all hits are too weak to be an answer.
         terms: With ``debug``: how the query's words were interpreted, if any ranked.
-        unread: How many of the newest memories were searched in place of the index, for lack of time.
-        cut: What a search for stop words without hits did not read; empty if it read all.
+        unread: If there was no time to read the index: how many of the newest memories were searched.
+        cut: What a search for stop words left out, if it had no hits; empty if it read all memories.
     """
 
     hits: list[FoundMemory]

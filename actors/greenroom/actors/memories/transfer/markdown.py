@@ -49,7 +49,7 @@ class _Field(NamedTuple):
 
     Attributes:
         names: Its names in front matter; the first that is present counts.
-        kept_as: The name in the metadata for an invalid value; None if `source_line` stores it.
+        kept_as: The metadata's name for an invalid value; None if `source_line` adds it to the metadata.
     """
 
     names: tuple[str, ...]
@@ -165,7 +165,7 @@ def _file(name: str, text: str, changed: datetime, passed: int, taken: dict[str,
             pass
         yield BadRecord(name, str(error), passed)
         return
-    if about is None:  # the part between two rules is text
+    if about is None:  # two horizontal rules (---) with text between them
         about, body = FrontMatter({}, []), text
     for line in about.quoted:
         yield Remark(f"{name}, line {line}", COLON_AS_TEXT, passed)

@@ -57,7 +57,7 @@ class ImportHeader(msgspec.Struct, frozen=True, array_like=True):
         waiting: The number of lines that wait for another line.
         first: The position of the first waiting line.
         passed: How many waiting lines were tried in vain since the last one was written.
-        vain: How many tries of waiting lines were in vain in all.
+        vain: The number of all tries of waiting lines that were in vain.
         digest: The digest of all staged lines.
     """
 
@@ -123,7 +123,7 @@ def stage(repository: MemoryRepository, request: requests.StageLines, context: C
 
 
 def read_staged(_: MemoryRepository, request: requests.ReadStaged, context: Context) -> requests.Staged:
-    """Return the number of staged and applied batches; also for exports."""
+    """Return the number of staged and applied batches; exports use it to wait for imports."""
     head = _head(context, request.staging)
     if head is None:
         return requests.Staged(batches=0, applied=0)
@@ -358,7 +358,7 @@ def _draft(principal: Principal, line: MemoryLine) -> Draft:
 
 
 def _find_existing(repository: MemoryRepository, context: Context, draft: Draft) -> StoredEntry | None:
-    """Return the live entry of the draft's key; with several owners, in the same partition."""
+    """Return the live entry with the draft's key (and partition, if owners share the root)."""
     there = [
         StoredEntry(where, entry)
         for where in repository.places(draft.session_id, draft.key, draft.sub, draft.partition)

@@ -21,7 +21,7 @@ class QueryVectors(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         space: The space of its vectors: the embedder's name, version and dimensions.
-        rows: Their vectors, float32, one after the other.
+        rows: The words' vectors, float32, one after the other.
         sentence: The whole query's vector, float32. None stands for the mean of the words' vectors, weighted
             by the words' rarity among the searched memories.
         older: The same query in the spaces of earlier embedders in which some actors still search.

@@ -20,7 +20,7 @@ from greenroom.runtime import Slices
 
 
 class ReadRun(NamedTuple):
-    """A checked run: its postings, its rows' occurrences by field, and their flags."""
+    """A checked run: its postings, each row's length by field, and the rows' flags."""
 
     chunks: dict[Field, list[Chunk]]
     lengths: dict[Field, npt.NDArray[np.uint32]]
@@ -86,7 +86,7 @@ def _select(
 def blocks(
     ids: Sequence[int], like: Document, run: ReadRun, *, packed: bool
 ) -> list[tuple[records.BlockRecord, dict[str, bytes]]]:
-    """Return the column records of rows that differ from ``like`` in ids and terms."""
+    """Return the column records of rows; in all but ids and terms they equal ``like``."""
     size = len(ids)
     columns = {name: np.zeros(size, kind) for name, kind in TYPES.items()}
     columns["id"][:] = ids

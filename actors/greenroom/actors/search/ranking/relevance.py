@@ -39,10 +39,10 @@ class Scale(NamedTuple):
 
     Attributes:
         slope: How much the logarithm of the odds grows with the strength.
-        nothing: The slope times the strength at which the odds against no answer are even.
+        nothing: The slope times the strength at which a memory is as likely as no answer.
         growth: How much ``nothing`` grows with the logarithm of the number of memories divided by `FEW`.
-        floor: For few memories: nothing is an answer if the best memory's probability is lower. Fewer than
-            one in ten of these lists begin with an answer, and few lists with an answer are among them.
+        floor: For few memories: no memory is an answer if the best one's probability is lower. Of the lists
+            below it, fewer than one in ten begin with an answer. Few lists with an answer are below it.
         floor_of_many: The same for more memories.
     """
 
@@ -95,7 +95,7 @@ MATCH_MIDDLES: Final[Mapping[VectorSet, float]] = {
 }
 """At these logarithms of the odds, the match is 0.5.
 
-Then 95 of 100 right answers with half of the query's words have a match above 0.7 (`bench.scores`).
+Then 95 of 100 right answers that contain half of the query's words match above 0.7 (`bench.scores`).
 """
 
 

@@ -19,7 +19,7 @@ from greenroom.actors.core.replies.results_explained import (
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.memories.recall.query import times_of
-from greenroom.actors.memories.recall.search import MILLISECONDS
+from greenroom.actors.memories.recall.search_all_roots import MILLISECONDS
 from greenroom.actors.search.embedding.embedding_service import EmbeddingService
 from greenroom.actors.search.ranking.weights import MESSAGE_SIGNALS
 from greenroom.actors.sessions.requests.requests import ExplainMessages, FindMessages, SearchContext

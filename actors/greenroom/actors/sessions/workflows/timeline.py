@@ -28,7 +28,7 @@ class Step:
     """One step: a command in a session.
 
     Attributes:
-        words: Digests of the possible names that its shape leaves out.
+        words: Digests of words of the typed line that may be names and are not in ``command``.
         before: The step before it in its session.
         after: The step after it in its session.
     """

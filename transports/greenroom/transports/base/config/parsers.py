@@ -292,7 +292,7 @@ def signer(text: str) -> str:
 
 @_reader("URL", "a URL such as https://example.org is allowed, http only on this machine")
 def url(text: str) -> str:
-    """Parse a URL with a protected answer: https, or http on this machine."""
+    """Parse a URL with a protected connection: https, or http on this machine."""
     found = text.strip()
     parts = urlsplit(found)
     secure = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))

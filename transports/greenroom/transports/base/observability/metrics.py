@@ -18,7 +18,7 @@ class Metric(NamedTuple):
 
     Attributes:
         path: The fields that lead to it from a `Snapshot`.
-        reading: Converts a last value that is not a number to a number; see `greenroom.runtime`'s `gauge`.
+        reading: How a value that is not a number becomes one; see `greenroom.runtime`'s `gauge`.
     """
 
     kind: Literal["counter", "gauge", "histogram"]

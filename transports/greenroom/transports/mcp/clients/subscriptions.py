@@ -21,7 +21,7 @@ import trio
 from greenroom.actors.core.auth.scopes import contexts_of
 from greenroom.runtime import RuntimeClosedError
 from greenroom.transports.mcp.agent_port import SubscriberPort
-from greenroom.transports.mcp.clients.client import Client
+from greenroom.transports.mcp.clients.open_requests import Client
 from greenroom.transports.mcp.frames.calls import Call, ResponseSink
 from greenroom.transports.mcp.frames.frames import INVALID_REQUEST, RequestError
 from greenroom.transports.mcp.frames.versions import SUBSCRIPTION_ID_KEY, Era, Wanted

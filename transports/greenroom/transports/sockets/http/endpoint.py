@@ -16,7 +16,7 @@ from greenroom.transports.auth.authenticator import Authenticator
 from greenroom.transports.auth.caller import Caller
 from greenroom.transports.base.errors import HttpRefusedError
 from greenroom.transports.mcp.agent_port import AgentPort
-from greenroom.transports.mcp.clients.client import Client
+from greenroom.transports.mcp.clients.open_requests import Client
 from greenroom.transports.mcp.frames.calls import UNCOUNTED, Limits, ResponseSink
 from greenroom.transports.mcp.frames.frames import INTERNAL_ERROR, Frame
 from greenroom.transports.mcp.server import McpServer

@@ -1,4 +1,4 @@
-"""The later era over HTTP: each POST is a request with its own client."""
+"""MCP's later era (2026-07-28) over HTTP: each POST is a request with its own client."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ class StatelessEndpoint:
 
 
 def schemas_with_headers(tools: Mapping[str, Tool]) -> dict[str, Any]:
-    """Return the parameters' schemas of the tools that also need some of them in headers."""
+    """Return the schemas of tools that need some of their arguments in headers, too."""
     schemas = {name: tool.listing()["inputSchema"] for name, tool in tools.items()}
     return {
         name: schema for name, schema in schemas.items() if b'"x-mcp-header"' in msgspec.json.encode(schema)

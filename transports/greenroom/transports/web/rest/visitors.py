@@ -4,7 +4,7 @@ Invariants:
 
 - Every visitor has a key or a session, even if other transports accept unauthenticated clients.
 - A cookie is valid only for pages of this server, and each POST also needs the CSRF token.
-- Wrong log-ins are counted by address, separately for keys and links. Before this check, the server only
+- Wrong log-ins are counted by address, separately for keys and links. Before it counts, the server only
   reads a short body and looks up the credential in memory.
 """
 

@@ -193,8 +193,8 @@ def _rank(
     taken: Route,
     context: Context,
 ) -> Slices[RankedChunks]:
+    from greenroom.actors.search.ranking.denial_order import COMPARED, is_negated  # noqa: PLC0415 - as above
     from greenroom.actors.search.ranking.documents import rank_chunks  # noqa: PLC0415 - needs numpy, which is already loaded
-    from greenroom.actors.search.ranking.negation import COMPARED, is_negated  # noqa: PLC0415 - as above
     from greenroom.actors.search.ranking.query import RankQuery  # noqa: PLC0415 - as above
 
     view = get_view(repository, corpus)
@@ -221,7 +221,7 @@ def _order_by_negation(
     """Return the best chunks; chunks that deny something come before chunks that affirm it."""
     import numpy as np  # noqa: PLC0415 - already loaded
 
-    from greenroom.actors.search.ranking.negation import (  # noqa: PLC0415 - needs numpy, which is already loaded
+    from greenroom.actors.search.ranking.denial_order import (  # noqa: PLC0415 - needs numpy, which is already loaded
         COMPARED,
         find_order,
         read_sentences,

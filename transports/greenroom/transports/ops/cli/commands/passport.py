@@ -155,7 +155,7 @@ def _read(path: Path) -> str:
         raise _PassportCommandError(f"{path} is no passport: it is not UTF-8") from None
 
 
-def _passphrase(is_wanted: bool, *, twice: bool) -> str | None:  # noqa: FBT001  named by the first word
+def _passphrase(is_wanted: bool, *, twice: bool) -> str | None:  # noqa: FBT001  callers pass named values
     """Return the passphrase from the environment or the terminal, never from the command line."""
     if not is_wanted:
         return None

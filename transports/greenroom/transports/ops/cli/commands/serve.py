@@ -35,7 +35,7 @@ from greenroom.actors.core.audit.actor import record_action
 from greenroom.actors.core.base.freed_memory import limit_freed_memory
 from greenroom.actors.core.base.threads import read_in_thread
 from greenroom.actors.knowledge.ingest.files.places import Reach
-from greenroom.actors.knowledge.ingest.renewal import renew_documents
+from greenroom.actors.knowledge.ingest.reread import renew_documents
 from greenroom.actors.knowledge.workspaces.index_lease import Workspaces, open_workspaces
 from greenroom.actors.sessions.requests.current_session import SessionLocator
 from greenroom.actors.sessions.storage.migrations import client_tool

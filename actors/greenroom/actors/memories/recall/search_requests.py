@@ -25,7 +25,7 @@ from greenroom.actors.memories.recall.emptiness import with_reason
 from greenroom.actors.memories.recall.key_resolution import PlacesOfKey
 from greenroom.actors.memories.recall.query import QueryEmbedding, load_time_words
 from greenroom.actors.memories.recall.scatter_gather import Root
-from greenroom.actors.memories.recall.search import (
+from greenroom.actors.memories.recall.search_all_roots import (
     SearchResult,
     SearchSpec,
     count_uses,

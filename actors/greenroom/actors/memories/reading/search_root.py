@@ -327,8 +327,8 @@ def _rank(
     import numpy as np  # noqa: PLC0415 - loaded by now
 
     from greenroom.actors.memories.reading import ranking  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.search.ranking.denial_order import is_negated  # noqa: PLC0415 - as above
     from greenroom.actors.search.ranking.intent import detect_state  # noqa: PLC0415 - as above
-    from greenroom.actors.search.ranking.negation import is_negated  # noqa: PLC0415 - as above
     from greenroom.actors.search.ranking.query import RankQuery  # noqa: PLC0415 - as above
     from greenroom.actors.search.ranking.rank import rank  # noqa: PLC0415 - as above
     from greenroom.actors.search.ranking.relevance import RIVALS, match_of, rivals  # noqa: PLC0415 - as above
