@@ -97,7 +97,7 @@ MEMORIES = {
     "no text": ({"id": "2", "memory": ""}, "memory: it takes text"),
     "true": ({"id": "2", "memory": True}, "memory: it takes text and got true"),
     "no id": ({"id": None, "memory": "x"}, "id: it takes text and got null"),
-    "twice": ({"id": "3", "memory": "another"}, "key: '3' is in memory 1"),
+    "twice": ({"id": "3", "memory": "another"}, "key: '3' is the key of memory 1"),
     "no object": (None, "memory: it takes an object and got null"),
 }
 MEM0 = {

@@ -53,7 +53,7 @@ async def test_the_first_ten_bad_lines_are_told(enter: Enter) -> None:
 async def test_a_key_that_comes_twice_is_a_bad_line(enter: Enter) -> None:
     async with enter(**QUIET) as home:
         with pytest.raises(
-            ImportRefusedError, match="line 3: key: 'a' is in memory 1 of this source already"
+            ImportRefusedError, match="line 3: key: 'a' is the key of memory 1 of this source, too"
         ):
             await imported(home.runtime, ANN, line("a"), line("b"), line("a"))
         done = await imported(home.runtime, ANN, line("a"), line("a", namespace="user:ann:x"))
