@@ -144,6 +144,9 @@ class Silence:
         """Hear of a resource no more."""
         self._uris.discard(uri)
 
+    async def wait_heard(self) -> None:
+        await trio.lowlevel.checkpoint()
+
     async def next(self) -> str:
         """Wait for a change."""
         await trio.sleep_forever()

@@ -252,6 +252,9 @@ class Deaf:
     def remove(self, uri: str) -> None:
         self._uris.discard(uri)
 
+    async def wait_heard(self) -> None:
+        await trio.lowlevel.checkpoint()
+
     async def next(self) -> str:
         await trio.sleep_forever()
         raise AssertionError("it sleeps")

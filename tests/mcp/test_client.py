@@ -84,6 +84,9 @@ class Heard:
     def remove(self, uri: str) -> None:
         self.uris.remove(uri)
 
+    async def wait_heard(self) -> None:
+        await trio.lowlevel.checkpoint()
+
     async def next(self) -> str:
         await trio.sleep_forever()
         raise AssertionError

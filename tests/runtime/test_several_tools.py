@@ -133,6 +133,30 @@ async def fetched(url: str) -> str:
 # -- ends ----------------------------------------------------------------------
 
 
+@pytest.mark.promise("sharing.subscriptions")
+@pytest.mark.parametrize("modern", ["", "bob"])
+async def test_a_subscription_is_answered_once_the_owner_knows_of_it(tmp_path: Path, modern: str) -> None:
+    async with tool_clients(tmp_path, "ann", "bob", modern=modern) as (ann, bob):
+        session = (await ann.call("create_session", purpose="paper"))["session_id"]
+        uri = f"greenroom://conversation/{session}"
+        ann.process.send_signal(signal.SIGSTOP)
+        if modern:
+            wanted = {"notifications": {"resourceSubscriptions": [uri]}}
+            subscribed = await bob.client.send_request("subscriptions/listen", wanted)
+        else:
+            subscribed = await bob.client.send_request("resources/subscribe", {"uri": uri})
+        await bob.request("tools/list")
+        assert not bob.has_answer(subscribed)
+        assert bob.notices == []
+        ann.process.send_signal(signal.SIGCONT)
+        if modern:
+            await bob.notice("notifications/subscriptions/acknowledged")
+        else:
+            assert "result" in await bob.answer(subscribed)
+        await ann.call("add_message", session_id=session, content="hello")
+        assert (await bob.notice())["params"]["uri"] == uri
+
+
 @pytest.mark.promise("sharing.takeover", "sharing.exactly-once", "sharing.subscriptions")
 @pytest.mark.parametrize("how", ENDS)
 async def test_when_the_owner_ends_nobody_loses_anything(tmp_path: Path, how: str) -> None:

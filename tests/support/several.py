@@ -54,6 +54,10 @@ class ToolClient:
             await self._more()
         return self._answers.pop(number)
 
+    def has_answer(self, number: int) -> bool:
+        """Return whether the answer to a request has come, and nobody has taken it."""
+        return number in self._answers
+
     async def result(self, number: int) -> Answer:
         """Return what a tool answered."""
         result = (await self.answer(number))["result"]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Hashable, Iterable
 from typing import Any, Final, Protocol, Self
 
 import trio
@@ -98,6 +98,11 @@ class Subscriber:
         self._debounce.forget(topic)
         self._bus.leave(topic, self)
         return True
+
+    async def wait_heard(self) -> None:
+        """Wait until no later change of its topics is missed, also if another process owns the store."""
+        if self._bus.wait_heard is not None:
+            await self._bus.wait_heard()
 
     async def next(self) -> str:
         """Wait for a change and return its topic.
@@ -199,11 +204,13 @@ class Bus:
 
     Attributes:
         on_interest: Called with each topic that gets its first listener (true) or loses its last one (false).
+        wait_heard: Waits until the owner of the store knows all topics, if that is another process.
     """
 
     def __init__(self, is_busy: Callable[[], bool]) -> None:
         self.is_busy = is_busy
         self.on_interest: Callable[[str, bool], None] | None = None
+        self.wait_heard: Callable[[], Awaitable[None]] | None = None
         self._topics: dict[str, dict[Listener, None]] = {}
         self._subscribers: dict[Subscriber, None] = {}
         self._passes: dict[str, Fanout] = {}

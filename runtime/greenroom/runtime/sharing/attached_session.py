@@ -238,6 +238,8 @@ class AttachedSession:
             elif not word.wanted and topic in self._topics:
                 self._topics.remove(topic)
                 self.owner_side.bus.leave(topic, self)
+        if word.number:
+            self.connection.send(frames.Watching(word.number))
 
     # -- words to it ------------------------------------------------
 

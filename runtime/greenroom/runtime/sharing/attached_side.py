@@ -62,16 +62,21 @@ class AttachedSide:
         self._numbers = 0
         self._confirmed: list[int] = []
         self._statistics = b""
+        self._watches = self._confirmed_watches = 0
+        self._confirms_watches = False
+        self._watching = trio.lowlevel.ParkingLot()  # tasks that wait for their subscriptions' confirmation
         self._closing = ""
         self._emptied = trio.Event()
         self._words: dict[type, Callable[[Any], None]] = {
             frames.Response: self._receive_reply,
             frames.Failure: self._receive_failure,
             frames.Changed: self._receive_change,
+            frames.Watching: self._receive_watching,
             frames.Heartbeat: self._receive_heartbeat,
             frames.Goodbye: self._receive_goodbye,
         }
         bus.on_interest = self._watch
+        bus.wait_heard = self._wait_watching
 
     # -- requests ----------------------------------------------------------
 
@@ -176,12 +181,12 @@ class AttachedSide:
         self.attachments += 1
         self.owner_pid = welcome.pid
         self._statistics = welcome.statistics
+        self._confirms_watches = welcome.confirms_watches
+        self._watching.unpark_all()
         self.silent_beats = 0
         self._confirmed.clear()  # `Hello` confirmed all of them
         wire.end_greeting()
-        topics = self._bus.topics
-        if topics:
-            wire.send(frames.Watch(topics))
+        wire.send(frames.Watch(self._bus.topics, number=self._watches))
         for pending in self._unanswered.values():
             pending.was_sent = True
             wire.send(pending.word(again=True), pending.size)
@@ -196,7 +201,7 @@ class AttachedSide:
                     self.receive(await wire.receive())
                     wire.flush()
         finally:
-            self._connection = None
+            self._disconnect()
             self.owner_pid = 0
 
     def receive(self, words: Sequence[frames.FromOwner]) -> None:
@@ -269,12 +274,14 @@ class AttachedSide:
                 )
             )
         self._unanswered.clear()
+        self._watching.unpark_all()
         self.callbacks.run_callbacks()
         self._bus.close()
 
     def hand_over(self, kernel: Kernel) -> list[Envelope]:
         """Move unanswered messages to this process's own kernel; return them."""
-        self._bus.on_interest = None
+        self._bus.on_interest = self._bus.wait_heard = None
+        self._watching.unpark_all()
         messages = []
         unanswered, self._unanswered = self._unanswered, {}
         for pending in unanswered.values():
@@ -339,12 +346,38 @@ class AttachedSide:
     def _receive_goodbye(self, _word: frames.Goodbye) -> None:
         if self._connection is not None:
             self._connection.flush()
-        self._connection = None  # new requests wait for the next owner
+        self._disconnect()  # new requests wait for the next owner
 
     def _confirm(self, wire: FramedConnection[frames.FromOwner]) -> None:
         wire.send(frames.Confirm(self._confirmed))
         self._confirmed = []
 
     def _watch(self, topic: str, wanted: bool) -> None:  # noqa: FBT001  as the bus calls it
+        self._watches += 1
         if self._connection is not None:
-            self._connection.send_soon(frames.Watch([topic], wanted))
+            self._connection.send_soon(frames.Watch([topic], wanted, self._watches))
+
+    async def _wait_watching(self) -> None:
+        """Wait until the owner has every subscription of this moment.
+
+        After a lost connection nothing is to wait for: when there is an owner again, every subscriber is
+        notified of every topic.
+        """
+        wanted = self._watches
+        while not self._is_watching(wanted):
+            await self._watching.park()
+
+    def _is_watching(self, wanted: int) -> bool:
+        if self._closing or self._bus.wait_heard is None:  # closed, or the owner itself
+            return True
+        if not self.attachments:
+            return False
+        return self._connection is None or not self._confirms_watches or self._confirmed_watches >= wanted
+
+    def _receive_watching(self, word: frames.Watching) -> None:
+        self._confirmed_watches = word.number
+        self._watching.unpark_all()
+
+    def _disconnect(self) -> None:
+        self._connection = None
+        self._watching.unpark_all()

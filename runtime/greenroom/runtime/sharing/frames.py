@@ -4,7 +4,7 @@ A frame is a length of four bytes and a msgpack list of words:
 
     attached  Hello                                   the owner  Welcome, or Reject
               Request, QueryRequest, Cancel, Confirm             Response, Failure
-              Watch                                              Changed
+              Watch                                              Watching, Changed
               Heartbeat                                          Heartbeat, Goodbye
 
 A word is an array; its first element is its type. A newer program may append elements, which an older program
@@ -68,7 +68,7 @@ class Welcome(_Frame, frozen=True, tag=2):
 
     The store's id and the mark of its secret identify the secret; the attached process needs the same one.
     The mark of the encryption key identifies that key: it is empty for a store in the clear, and None from an
-    owner of an older version.
+    owner of an older version. ``confirms_watches`` says whether it sends `Watching`.
     """
 
     protocol: int
@@ -79,6 +79,7 @@ class Welcome(_Frame, frozen=True, tag=2):
     store_id: str = ""
     secret_mark: str = ""
     key_mark: str | None = None
+    confirms_watches: bool = False
 
 
 class Reject(_Frame, frozen=True, tag=3):
@@ -134,10 +135,11 @@ class Confirm(_Frame, frozen=True, tag=7):
 
 
 class Watch(_Frame, frozen=True, tag=8):
-    """Subscribe to these topics, or unsubscribe from them."""
+    """Subscribe to these topics, or unsubscribe from them; a number asks for `Watching`."""
 
     topics: list[str]
     wanted: bool = True
+    number: Number = 0
 
 
 class Heartbeat(_Frame, frozen=True, tag=9):
@@ -175,8 +177,14 @@ class Goodbye(_Frame, frozen=True, tag=13):
     """The owner accepts nothing new, answers what it has, and ends the connection."""
 
 
+class Watching(_Frame, frozen=True, tag=14):
+    """The subscriptions up to this number are in place: every later change is sent."""
+
+    number: Number
+
+
 FromAttached = Hello | Request | QueryRequest | Cancel | Confirm | Watch | Heartbeat
-FromOwner = Welcome | Reject | Response | Failure | Changed | Heartbeat | Goodbye
+FromOwner = Welcome | Reject | Response | Failure | Changed | Heartbeat | Goodbye | Watching
 RelayMessage = FromAttached | FromOwner
 
 decode_from_attached = msgspec.msgpack.Decoder(list[FromAttached]).decode

@@ -188,6 +188,7 @@ class OwnerSide:
                     self.store.id,
                     self.store.secret_mark,
                     self.store.key_mark,
+                    confirms_watches=True,
                 )
             )
             wire.flush()

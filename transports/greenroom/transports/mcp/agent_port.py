@@ -20,6 +20,9 @@ class SubscriberPort(AbstractContextManager["SubscriberPort"], Protocol):
     def remove(self, uri: str) -> None:
         """Unsubscribe from a resource."""
 
+    async def wait_heard(self) -> None:
+        """Wait until no later change of the resources is missed."""
+
     async def next(self) -> str:
         """Wait for a change and return the resource's URI."""
 

@@ -21,6 +21,7 @@ from greenroom.actors import (
 )
 from greenroom.actors.app.client.prompts import Prompt
 from greenroom.runtime import Refusal
+from greenroom.transports.mcp.agent_port import SubscriberPort
 from greenroom.transports.mcp.clients.open_requests import Client
 from greenroom.transports.mcp.frames.calls import Call
 from greenroom.transports.mcp.frames.frames import INTERNAL_ERROR, INVALID_PARAMS, RequestError
@@ -99,10 +100,15 @@ def subscribe(at: HandlerContext, client: Client, call: Call, params: Located) -
 
     def begin() -> None:
         try:
-            at.subscriptions.subscribe(client, params.uri)
+            subscriber = at.subscriptions.subscribe(client, params.uri)
         except Exception as error:  # noqa: BLE001  (every error becomes the answer)
             fail(client, call, error)
         else:
+            client.spawn(answer, subscriber)
+
+    async def answer(subscriber: SubscriberPort) -> None:
+        await subscriber.wait_heard()
+        if not call.settled:
             client.answer(call, result_line(call.id, b"{}"))
 
     _in_turn(at, client, call, begin)

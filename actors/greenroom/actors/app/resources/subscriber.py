@@ -118,6 +118,10 @@ class ResourceSubscriber:
         )
         return refusal
 
+    async def wait_heard(self) -> None:
+        """Wait until no later change of the resources is missed."""
+        await self._subscriber.wait_heard()
+
     async def next(self) -> str:
         """Wait for a change and return the resource's URI; only one task may wait.
 
@@ -128,6 +132,7 @@ class ResourceSubscriber:
             for uri in self._uris.get(await self._subscriber.next(), ()):
                 self._waiting.append(uri)
                 self._join(uri)  # the URI may mean another resource now, such as another current session
+                await self._subscriber.wait_heard()
         return self._waiting.popleft()
 
     def close(self) -> None:

@@ -77,7 +77,7 @@ class Subscriptions:
         self._window = window
         self._lists = lists
 
-    def subscribe(self, client: Client, uri: str) -> None:
+    def subscribe(self, client: Client, uri: str) -> SubscriberPort:
         """Subscribe a client of the handshake era to a resource, even to an unknown resource."""
         subscriber = client.subscriber
         if subscriber is None:
@@ -87,6 +87,7 @@ class Subscriptions:
         if len(subscriber) >= limit:
             raise RequestError(INVALID_REQUEST, f"one connection may subscribe to {limit:,} resources")
         subscriber.add(uri)
+        return subscriber
 
     def unsubscribe(self, client: Client, uri: str) -> None:
         """Unsubscribe a client of the handshake era from a resource."""
@@ -114,6 +115,7 @@ class Subscriptions:
                 subscriber.add(uri)
                 if number % SLICE == 0:
                     await trio.lowlevel.checkpoint()
+            await subscriber.wait_heard()
             call.sink.send(acknowledged_line(call.id, uris, hears_prompts=hears_prompts))
             client.queue.leave(call)
             updated = functools.partial(_updated_on_stream, call.id)

@@ -288,6 +288,7 @@ class Dispatcher:
                 subscriber = stack.enter_context(agent.subscriber(self._debounce))
                 for uri in uris:
                     subscriber.add(uri)
+                await subscriber.wait_heard()
             except GreenroomError as error:
                 return failure_response(self._failure(error, visitor))
             stream = EventStream(
