@@ -17,7 +17,7 @@ from support.forking import forked_program
 
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.settings import all_settings, flag
-from greenroom.transports.ops.cli.catalogue import COMMANDS
+from greenroom.transports.ops.cli.catalogue import COMMANDS, FAMILIES
 from greenroom.transports.ops.cli.parsing import make_parser
 
 REFERENCE = Path(__file__).parent.parent.parent / "docs/reference/settings.md"
@@ -212,7 +212,17 @@ def test_a_fault_is_70_and_an_interrupt_130(tmp_path: Path, what: str, code: int
 
 MAKE_ONE = {"serve", "ingest", "import", "restore", "keys create", "passport restore"}
 """Commands whose use on a folder without a store is to have one."""
-NEED_NONE = {"setup", "hook", "demo", "config", "completion", "doctor", "passport show", "embedder install"}
+NEED_NONE = {
+    "setup",
+    "hook",
+    "help",
+    "demo",
+    "config",
+    "completion",
+    "doctor",
+    "passport show",
+    "embedder install",
+}
 ARGUMENTS = {
     "backup": ["copy"],
     "repair": ["saved"],
@@ -300,12 +310,45 @@ def test_a_flag_is_named_as_a_flag(kept: Path, arguments: list[str], said: str) 
 
 
 def test_without_a_command_the_commands_are_told(tmp_path: Path) -> None:
-    bare, helped = run(tmp_path), run(tmp_path, "--help")
+    bare, helped, asked = run(tmp_path), run(tmp_path, "--help"), run(tmp_path, "help")
     assert (bare.returncode, helped.returncode, bare.stdout) == (2, 0, "")
-    assert bare.stderr == helped.stdout
-    told = re.findall(r"^  ([a-z]+) ", helped.stdout.partition("options:")[0], re.MULTILINE)
+    assert bare.stderr == helped.stdout == asked.stdout
+    told = listed(helped.stdout)
     assert told[:2] == ["setup", "serve"]
-    assert sorted(told) == sorted({name.partition(" ")[0] for name in COMMANDS})
+    assert 10 <= len(told) <= 15
+    assert "`greenroom help --all` lists every command" in helped.stdout
+
+
+def listed(text: str) -> list[str]:
+    return re.findall(r"^  ([a-z]+) ", text.partition("options:")[0].partition("examples:")[0], re.MULTILINE)
+
+
+def test_help_tells_every_command_or_what_one_takes(tmp_path: Path) -> None:
+    everything = run(tmp_path, "help", "--all")
+    assert everything.returncode == 0
+    assert sorted(listed(everything.stdout)) == sorted({name.partition(" ")[0] for name in COMMANDS})
+    assert "exit codes:" in everything.stdout
+    for words in (["keys", "create"], ["serve"]):
+        helped = run(tmp_path, "help", *words)
+        assert (helped.returncode, helped.stdout) == (0, run(tmp_path, *words, "--help").stdout)
+    wrong = run(tmp_path, "help", "kyes")
+    assert wrong.returncode == 2
+    assert "no command is called 'kyes'" in wrong.stderr
+    assert wrong.stderr.endswith("did you mean keys?\n")
+
+
+def test_help_needs_no_valid_settings(tmp_path: Path) -> None:
+    environment = clean_environment(tmp_path, GREENROOM_MAX_SIZE="a lot")
+    helped = subprocess.run(
+        [*forked_program(), "help"], capture_output=True, text=True, env=environment, check=False
+    )
+    assert (helped.returncode, helped.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_help_of_a_family_names_its_actions(family: str) -> None:
+    actions = {name.split()[1] for name in COMMANDS if name.startswith(f"{family} ")}
+    assert actions - set(re.findall(r"[a-z]+", FAMILIES[family])) == set()
 
 
 @pytest.mark.parametrize("family", sorted({name.split()[0] for name in COMMANDS if " " in name}))

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from support.commands import run_on_store, serving
+from support.commands import run_on_store, sentence, serving
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,9 +35,13 @@ def test_corpora_are_listed_renamed_and_dropped(tmp_path: Path, state: str) -> N
         unseen = run_on_store(tmp_path, "corpora", "remove", "user:ann:birds", "x", "--user", "ben")
         assert (unseen.returncode, "there is no corpus" in unseen.stderr) == (1, True)
         for who, name in (("ben", "user:ann:birds"), ("ann", "docs"), ("ann", "../x")):
-            refused = run_on_store(tmp_path, "corpora", "drop", name, "--user", who)
+            refused = run_on_store(tmp_path, "corpora", "drop", name, "--yes", "--user", who)
             assert (refused.returncode, refused.stdout) == (1, "")
-        dropped = run_on_store(tmp_path, "corpora", "drop", "birds", "--user", "ann")
+        for more in ((), ("--json",)):
+            kept = run_on_store(tmp_path, "corpora", "drop", "birds", "--user", "ann", *more)
+            assert (kept.returncode, kept.stdout) == (1, "")
+            assert sentence(kept).endswith("user:ann:birds was not dropped; --yes does it\n")
+        dropped = run_on_store(tmp_path, "corpora", "drop", "birds", "--yes", "--user", "ann")
         assert (dropped.returncode, dropped.stdout) == (0, "dropped: user:ann:birds\n")
         assert run_on_store(tmp_path, "corpora", "list", "--user", "ann").stdout == ""
 

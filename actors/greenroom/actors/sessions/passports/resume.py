@@ -11,6 +11,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from greenroom.actors.content.text.escape import escape_untrusted
+from greenroom.actors.content.times.in_words import in_words
 from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.namespaces import user_namespace
 from greenroom.actors.core.auth.scopes import SESSIONS, allows
@@ -163,15 +164,7 @@ def quote(purpose: str) -> str:
 
 
 def _ago(age: timedelta) -> str:
-    for unit, name in (
-        (timedelta(days=1), "day"),
-        (timedelta(hours=1), "hour"),
-        (timedelta(minutes=1), "minute"),
-    ):
-        if age >= unit:
-            number = age // unit
-            return f"{number:,} {name}{'' if number == 1 else 's'} ago"
-    return "less than a minute ago"
+    return f"{in_words(age) or 'less than a minute'} ago"
 
 
 class FindOffers(Procedure[list[handover.Offer]], frozen=True, kw_only=True):

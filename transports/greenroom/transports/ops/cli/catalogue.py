@@ -99,7 +99,7 @@ _KEY_ID: Final = {"key_id": "the key, as `greenroom keys list` shows it"}
 
 _TO_BEGIN_WITH: Final = {
     "setup": Command(
-        "set Greenroom up in the clients on this machine, and try it; or undo that",
+        "set Greenroom up in the clients on this machine, or undo that",
         {"clients": "which, such as cursor or claude-code [default those that are installed]"},
         {
             "--yes": Option("write without asking"),
@@ -117,7 +117,7 @@ _TO_BEGIN_WITH: Final = {
         ),
     ),
     "serve": Command(
-        "serve MCP on standard input and output, over WebSocket or over HTTP",
+        "serve MCP on standard input and output, over WebSocket or HTTP",
         every_setting=True,
         json=False,
         examples=(
@@ -127,7 +127,7 @@ _TO_BEGIN_WITH: Final = {
         ),
     ),
     "demo": Command(
-        "show in a few seconds, on a temporary folder, what Greenroom does, and check it",
+        "show in seconds what Greenroom does, on a temporary folder",
         json=False,
         shared=False,
     ),
@@ -135,6 +135,17 @@ _TO_BEGIN_WITH: Final = {
         "show the settings in force and their sources",
         every_setting=True,
         examples=("config", "config --json"),
+    ),
+    "help": Command(
+        "show the commands of a day's work, every command, or what one command takes",
+        {"words": "a command [default the commands of a day's work]"},
+        {"--all": Option("every command, with examples and exit codes", dest="every_command")},
+        json=False,
+        shared=False,
+        several=True,
+        optional=True,
+        runs=("help", "show_help"),
+        examples=("help --all", "help keys create"),
     ),
     "completion": Command(
         "print the completion script for your shell",
@@ -238,7 +249,8 @@ _CONTENTS: Final = {
     "corpora drop": _with_memories(
         "remove a corpus with all its documents; the files that they came from stay",
         {"corpus": _CORPUS_ID},
-        examples=("corpora drop project:atlas:docs",),
+        {"--yes": Option("do it; without this a terminal asks first, and others do nothing")},
+        examples=("corpora drop project:atlas:docs", "corpora drop docs --yes"),
     ),
     "corpora remove": _with_memories(
         "remove documents from a corpus; a document of an existing file returns with the next ingest",
@@ -530,13 +542,13 @@ _MAINTENANCE: Final = {
 
 FAMILIES: Final[Mapping[str, str]] = {
     "corpora": "list, rename or drop corpora, or remove documents from one, also while servers run",
-    "entities": "declare, suggest, find or remove entities of a corpus",
-    "preferences": "show and change what a user prefers in every tool",
-    "review": "look at what was found in transcripts: list, accept or forget it",
+    "entities": "define, add, suggest, find or remove entities of a corpus",
+    "preferences": "get, set or remove what a user prefers in every tool",
+    "review": "list, accept or forget what was found in transcripts",
     "embedder": "install a model that finds similar meaning in other words",
-    "passport": "export a session to a passport or restore one, and show signers",
+    "passport": "export a session to a passport, show or restore one, and show this server's signer",
     "keys": "create, list, rotate or revoke API keys, also while servers run",
-    "audit": "show, export or check the audit log, also while servers run",
+    "audit": "tail, export or verify the audit log, or print a checkpoint, also while servers run",
     "secret": "renew the store's secret, which keys and signatures depend on",
 }
 _GROUPS: Final[Mapping[str, Mapping[str, Command]]] = {
@@ -553,6 +565,13 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     title: tuple(dict.fromkeys(name.partition(" ")[0] for name in group)) for title, group in _GROUPS.items()
 }
 """The commands and families, in the order in which the help lists them."""
+COMMON: Final[Mapping[str, tuple[str, ...]]] = {
+    "start": ("setup", "serve", "demo"),
+    "look": ("console", "doctor", "stats", "watch"),
+    "fill and review": ("ingest", "import", "export", "review"),
+    "keep and share": ("backup", "restore", "keys"),
+}
+"""The commands of a day's work, as `greenroom` alone lists them."""
 
 
 def runner_of(name: str) -> tuple[str, str]:

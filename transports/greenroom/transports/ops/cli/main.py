@@ -59,7 +59,9 @@ def _carry_out(arguments: Sequence[str]) -> int:
         # the middle of an import.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        resolved = resolve(vars(chosen), os.environ)
+        resolved: Any = (
+            None if name == "help" else resolve(vars(chosen), os.environ)
+        )  # help works with wrong ones
         carry_out = _imported(*runner_of(name))
         if iscoroutinefunction(carry_out):
             from greenroom.transports.ops.cli.support.error_report import run_on_trio  # noqa: PLC0415 - not for help

@@ -13,7 +13,7 @@ from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.parsers import boolean
 from greenroom.transports.base.config.settings import Settings, all_settings, flag, variable
 from greenroom.transports.base.errors import InvalidValueError
-from greenroom.transports.ops.cli.catalogue import COMMANDS, FAMILIES, GROUPS, Command, Option
+from greenroom.transports.ops.cli.catalogue import COMMANDS, COMMON, FAMILIES, GROUPS, Command, Option
 from greenroom.transports.ops.cli.output import say
 
 _SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -49,6 +49,8 @@ _WIDEST: Final = 110
 _CHOICE: Final = re.compile(r"invalid choice: '(?P<given>[^']*)' \(choose from (?P<known>.*)\)")
 _UNKNOWN: Final = re.compile(r"unrecognized arguments: (?P<given>--\S*)")
 _NEAR_FLAG: Final = 0.8
+_MORE: Final = """\
+`greenroom help --all` lists every command, `greenroom COMMAND --help` what one takes."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -61,7 +63,12 @@ class _Parser(argparse.ArgumentParser):
         choice, unknown = _CHOICE.search(message), _UNKNOWN.match(message)
         near: list[str] = []
         if choice is not None:
-            near = get_close_matches(choice["given"], re.findall(r"'([^']*)'", choice["known"]), 1)
+            known = re.findall(r"'([^']*)'", choice["known"])
+            near = get_close_matches(choice["given"], known, 1)
+            if "COMMAND" in message:
+                message = (
+                    f"no command is called {choice['given']!r}; `greenroom help --all` lists all {len(known)}"
+                )
         elif unknown is not None:
             given = unknown["given"].partition("=")[0]
             near = get_close_matches(given, self._option_string_actions, 1, _NEAR_FLAG)
@@ -77,7 +84,7 @@ def make_parser(first: str | None = None) -> argparse.ArgumentParser:
     The parsed arguments have `command` and, in a family, `action`, each None if missing. They also have
     `flags`, which maps fields of a request to flags or arguments, and `parser`, the recognized part's parser.
     """
-    parser = _Parser(**_looks("greenroom COMMAND [options]", _listing(), _epilog()), prog="greenroom")
+    parser = _Parser(**_looks("greenroom COMMAND [options]", _listing(COMMON), _MORE), prog="greenroom")
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     _add_help(parser)
     commands = parser.add_subparsers(
@@ -107,6 +114,11 @@ def make_parser(first: str | None = None) -> argparse.ArgumentParser:
         else:
             _fill(commands.add_parser(name, **looks), command)
     return parser
+
+
+def help_of_everything() -> str:
+    """Return the help with every command, examples and exit codes."""
+    return f"usage: greenroom COMMAND [options]\n\n{_listing(GROUPS)}\n\n{_epilog()}"
 
 
 def _looks(usage: str, description: str, epilog: str | None = None) -> dict[str, Any]:
@@ -216,12 +228,12 @@ def _add_settings(parser: argparse._ActionsContainer, keys: Iterable[str]) -> No
         )
 
 
-def _listing() -> str:
-    """Return the description of the program and its commands."""
+def _listing(groups: Mapping[str, tuple[str, ...]]) -> str:
+    """Return the description of the program and the commands of these groups."""
     lines = ["Shared sessions and memories for AI agents, served over MCP from one folder."]
     width = min(shutil.get_terminal_size().columns, _WIDEST) - 2
     indent = " " * (_NAME_WIDTH + 2)
-    for title, names in GROUPS.items():
+    for title, names in groups.items():
         lines += ["", f"{title}:"]
         for name in names:
             help_text = FAMILIES.get(name) or COMMANDS[name].help

@@ -20,12 +20,14 @@ from greenroom.actors import (
 )
 from greenroom.actors.core.auth.scopes import KNOWLEDGE
 from greenroom.actors.core.validation.parse import check_request
+from greenroom.actors.knowledge.corpora.tools.corpus_admin import find_corpus
 from greenroom.actors.knowledge.ingest.run import open_ingestion
 from greenroom.runtime import RuntimeClient
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
-from greenroom.transports.ops.cli.output import say, say_json
+from greenroom.transports.ops.cli.output import complain, say, say_json
 from greenroom.transports.ops.cli.support.authentication import acting_principal
+from greenroom.transports.ops.cli.support.confirm import is_typed
 from greenroom.transports.ops.cli.support.open_store import open_store
 
 
@@ -44,10 +46,21 @@ async def corpora(chosen: argparse.Namespace, resolved: Resolved) -> int:
                 _tell(chosen, "renamed", (await renaming.run(context)).corpus)
             case "drop":
                 dropping = check_request(DropCorpus(corpus=chosen.corpus))
+                name = (await find_corpus(runtime, principal, dropping.corpus)).full_name
+                if not await _is_confirmed(chosen, name):
+                    return complain("corpora", f"{name} was not dropped; --yes does it", exit_codes.FAILED)
                 _tell(chosen, "dropped", (await dropping.run(context)).corpus)
             case _:
                 await _remove(chosen, runtime, principal)
     return exit_codes.OK
+
+
+async def _is_confirmed(chosen: argparse.Namespace, name: str) -> bool:
+    question = (
+        f"greenroom corpora: this drops {name} with all its documents and cannot be undone;\n"
+        "their files stay. To continue, type yes:"
+    )
+    return chosen.yes or (not chosen.json and await is_typed("yes", question))
 
 
 def _show(chosen: argparse.Namespace, found: Sequence[CorpusView]) -> None:

@@ -6,7 +6,6 @@ If a server is running, the command attaches to it and erases at once. Later, `-
 from __future__ import annotations
 
 import argparse
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -21,8 +20,9 @@ from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
 from greenroom.transports.base.config.settings import Settings
 from greenroom.transports.clients.hooks.spool import names_of, remove, remove_refused
-from greenroom.transports.ops.cli.output import complain, remark, say, say_json
+from greenroom.transports.ops.cli.output import complain, say, say_json
 from greenroom.transports.ops.cli.support.audit_record import operator
+from greenroom.transports.ops.cli.support.confirm import is_typed
 from greenroom.transports.ops.cli.support.open_store import encryption, open_store, runtime_options
 from greenroom.transports.ops.cli.support.terminal import printable
 
@@ -53,7 +53,8 @@ async def erase(chosen: argparse.Namespace, resolved: Resolved) -> int:
     if not chosen.yes:
         counted = (await _send(request, settings))[0]
         _show(chosen, settings.data, counted)
-        if not await _is_confirmed(chosen):
+        question = "greenroom erase: that cannot be undone; to continue, type the user's name:"
+        if chosen.json or not await is_typed(chosen.person, question):
             return complain("erase", "nothing was erased; --yes does it", exit_codes.FAILED)
     done, owned = await _send(msgspec.structs.replace(request, confirm=True), settings)
     if not owned:
@@ -80,16 +81,6 @@ async def _send(request: EraseUser, settings: Settings) -> tuple[UserErased, boo
             await trio.to_thread.run_sync(remove, settings.data, name)
         await trio.to_thread.run_sync(remove_refused, settings.data)
     return erased, is_owner
-
-
-async def _is_confirmed(chosen: argparse.Namespace) -> bool:
-    """Ask the user at the terminal for consent, if there is a terminal."""
-    if sys.stdin is None or not sys.stdin.isatty() or chosen.json:
-        return False
-    remark("greenroom erase: that cannot be undone; to continue, type the user's name:")
-    typed: str = await trio.to_thread.run_sync(sys.stdin.readline)
-    wanted: str = chosen.person
-    return typed.removesuffix("\n") == wanted
 
 
 async def _finish(chosen: argparse.Namespace, settings: Settings, done: UserErased | None) -> int:

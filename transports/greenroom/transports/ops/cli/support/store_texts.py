@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from greenroom.actors.content.times.in_words import in_words
 from greenroom.transports.ops.cli.support.terminal import printable
 
 Result = dict[str, Any]
@@ -164,7 +165,9 @@ def _number(name: str, value: float) -> str:
     if name.endswith("_bytes") or name == "disk_free":
         return size(value)
     if name.endswith("_seconds"):
-        return f"{value * 1000:,.1f} ms"
+        return in_words(timedelta(seconds=value)) or (
+            f"{value:,.1f} s" if value >= 1 else f"{value * 1000:,.1f} ms"
+        )
     if name.endswith("_at"):
         return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%d %H:%M:%S} UTC"
     if name.endswith("_ms"):
