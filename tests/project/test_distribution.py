@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from distribution.release import PROJECT, make_bundle, release
+from distribution.release import PROJECT, formula, make_bundle, release
 from hatchling.build import build_wheel
 from jsonschema import (  # type: ignore[import-untyped]  # mcp brings it without types
     Draft202012Validator,
@@ -207,6 +207,29 @@ def test_the_bundle_is_valid_whole_and_the_same_each_time(built: dict[str, Path]
     compile(files[entry], entry, "exec")
     make_bundle(tmp_path / "again.mcpb", built["wheel"])
     assert (tmp_path / "again.mcpb").read_bytes() == built["bundle"].read_bytes()
+
+
+@pytest.mark.promise("distribution.registry")
+def test_the_formula_takes_the_sdist_that_was_made(built: dict[str, Path]) -> None:
+    made = formula("https://example.com", "https://example.com/greenroom.tar.gz", built["sdist"])
+    fields = dict(re.findall(r'^  (desc|homepage|url|sha256) "(.*)"$', made, re.MULTILINE))
+    assert fields["sha256"] == hashlib.sha256(built["sdist"].read_bytes()).hexdigest()
+    assert fields["url"] == "https://example.com/greenroom.tar.gz"
+    assert len(fields["desc"]) <= 80
+
+
+@pytest.mark.promise("distribution.registry", "cli.plugin")
+def test_the_published_plugin_names_no_path_of_the_machine_that_made_it(built: dict[str, Path]) -> None:
+    files = {
+        path: path.read_text() for path in (built["sdist"].parent / "plugin").rglob("*") if path.is_file()
+    }
+    assert {path.name for path in files} >= {"plugin.json", "marketplace.json", ".mcp.json", "hooks.json"}
+    assert [path for path, text in files.items() if sys.prefix in text or str(Path.home()) in text] == []
+    hooks = json.loads(next(text for path, text in files.items() if path.name == "hooks.json"))["hooks"]
+    commands = [hook["command"] for (entry,) in hooks.values() for hook in entry["hooks"]]
+    assert all(shlex.split(each)[:2] == ["greenroom", "hook"] for each in commands)
+    for each in commands:
+        make_parser().parse_args(shlex.split(each)[1:])
 
 
 @pytest.mark.promise("distribution.registry")

@@ -1,11 +1,14 @@
-"""Makes the files of a release: wheel, sdist, MCP bundle, and the registry's `server.json`.
+"""Makes the files of a release, as docs/publish.md says what to do with each.
 
-    python transports/distribution/release.py dist --namespace com.example
+    python transports/distribution/release.py dist --namespace com.example --homepage URL --sdist-url URL
 
+Wheel, sdist, MCP bundle and the plugin for Claude Code are always made; `server.json` of the MCP registry and
+the Homebrew formula need what only the publisher knows.
 All contents come from pyproject.toml and the settings, so a new version needs no change here.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import tomllib
@@ -16,6 +19,9 @@ from typing import Any, Final
 from hatchling.build import build_sdist, build_wheel
 
 from greenroom.transports.base.config import settings
+from greenroom.transports.clients.setup.hook_files import hook_entries
+from greenroom.transports.clients.setup.plugin import plugin_files
+from greenroom.transports.clients.table import CLIENTS
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PROJECT: Final[dict[str, Any]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -35,6 +41,30 @@ from greenroom.transports.ops.cli.main import main
 sys.exit(main(["serve", *sys.argv[1:]]))
 '''
 
+FORMULA: Final = """\
+class Greenroom < Formula
+  desc "{summary}"
+  homepage "{homepage}"
+  url "{url}"
+  sha256 "{digest}"
+  license all_of: ["MIT", "0BSD", "Apache-2.0", "BSD-3-Clause", "ISC"]
+
+  depends_on "python@3.13"
+
+  def install
+    system "python3.13", "-m", "venv", libexec
+    system libexec/"bin/pip", "install", "--prefer-binary", buildpath
+    bin.install_symlink libexec/"bin/greenroom"
+    man1.install_symlink libexec/"share/man/man1/greenroom.1"
+  end
+
+  test do
+    assert_match version.to_s, shell_output("#{{bin}}/greenroom --version")
+    system bin/"greenroom", "demo"
+  end
+end
+"""
+
 
 def main() -> None:
     """Parse the command line and make the files."""
@@ -43,8 +73,16 @@ def main() -> None:
     )
     parser.add_argument("folder", type=Path, help="output folder")
     parser.add_argument("--namespace", help="namespace of server.json, such as com.example")
+    parser.add_argument("--homepage", help="address of the project, for the Homebrew formula")
+    parser.add_argument("--sdist-url", help="address of the published sdist, for the Homebrew formula")
     chosen = parser.parse_args()
-    release(chosen.folder.absolute(), chosen.namespace)
+    if (chosen.homepage is None) != (chosen.sdist_url is None):
+        parser.error("the Homebrew formula needs both --homepage and --sdist-url")
+    folder = chosen.folder.absolute()
+    release(folder, chosen.namespace)
+    if chosen.sdist_url is not None:
+        sdist = folder / f"greenroom-{PROJECT['version']}.tar.gz"
+        (folder / "greenroom.rb").write_text(formula(chosen.homepage, chosen.sdist_url, sdist))
 
 
 def release(folder: Path, namespace: str | None = None) -> None:
@@ -57,10 +95,31 @@ def release(folder: Path, namespace: str | None = None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     os.chdir(ROOT)
     build_sdist(str(folder))
+    write_plugin(folder / "plugin")
     wheel = folder / build_wheel(str(folder))
     make_bundle(folder / f"greenroom-{PROJECT['version']}.mcpb", wheel)
     if namespace is not None:
         (folder / "server.json").write_text(as_json(registry_entry(namespace)))
+
+
+def write_plugin(folder: Path) -> None:
+    """Write the plugin for Claude Code, which runs the `greenroom` of each machine's PATH."""
+    client, program = "claude-code", ["greenroom"]
+    server = CLIENTS[client].entry(*program, ["serve", "--agent", client])
+    for name, text in plugin_files(server, hook_entries(client, program), on_path=True).items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def formula(homepage: str, sdist_url: str, sdist: Path) -> str:
+    """Return the Homebrew formula for a tap; pip brings the dependencies as wheels."""
+    return FORMULA.format(
+        summary=SUMMARY.partition(", kept")[0],  # 80 characters at most
+        homepage=homepage,
+        url=sdist_url,
+        digest=hashlib.sha256(sdist.read_bytes()).hexdigest(),
+    )
 
 
 def make_bundle(bundle: Path, wheel: Path) -> None:

@@ -68,7 +68,11 @@ nothing stands after the colon above, choose what later sessions need most of th
 before you store it. Then say in one line what is remembered.
 """
 
-_README: Final = f"""\
+_ON_THIS_MACHINE: Final = """\
+`greenroom setup --plugin` wrote it for this machine: the path of the program is in it. After an upgrade that
+moves the program run it again."""
+_ON_PATH: Final = "It needs the program `greenroom` on your PATH: `uv tool install greenroom`."
+_README: Final = """\
 # Greenroom for Claude Code
 
 This plugin starts Greenroom's server, with its tools for sessions and memories, and sets up its hooks. At the
@@ -76,20 +80,27 @@ start of a session and before a prompt Claude gets the memories that fit. When a
 the conversation becomes events of a session, and what plain rules find in it becomes a memory that waits for
 your review. Nothing leaves this machine.
 
-`greenroom setup --plugin` wrote it for this machine: the path of the program is in it. After an upgrade that
-moves the program run it again.
+{place}
 
     claude --plugin-dir .                       # for one session
     claude plugin marketplace add .             # for all
-    claude plugin install {PLUGIN}
+    claude plugin install {plugin}
 
 It does what `greenroom setup claude-code --hooks` does; take one of the two, or each hook runs twice. To turn
-it off: `claude plugin disable {PLUGIN}`.
+it off: `claude plugin disable {plugin}`.
 """
 
 
-def plugin_files(server: Mapping[str, Any], hooks: Mapping[str, Any]) -> dict[str, str]:
-    """Return the text of each file of the plugin, by the file's path."""
+def plugin_files(
+    server: Mapping[str, Any], hooks: Mapping[str, Any], *, on_path: bool = False
+) -> dict[str, str]:
+    """Return the text of each file of the plugin, by the file's path.
+
+    Args:
+        server: The entry of the server.
+        hooks: The hook of each event.
+        on_path: Whether the plugin runs the program of any machine's PATH, and not that of this machine.
+    """
     about = {"name": SERVER, "description": _ABOUT}
     author = {"name": "The authors of Greenroom"}
     manifest = {
@@ -107,7 +118,7 @@ def plugin_files(server: Mapping[str, Any], hooks: Mapping[str, Any]) -> dict[st
         "hooks/hooks.json": _json({"description": _ABOUT, "hooks": {each: [hooks[each]] for each in hooks}}),
         "skills/memory/SKILL.md": _SKILL,
         "commands/remember.md": _COMMAND,
-        "README.md": _README,
+        "README.md": _README.format(place=_ON_PATH if on_path else _ON_THIS_MACHINE, plugin=PLUGIN),
     }
 
 
