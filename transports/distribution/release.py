@@ -104,9 +104,9 @@ def release(folder: Path, namespace: str | None = None) -> None:
 
 def write_plugin(folder: Path) -> None:
     """Write the plugin for Claude Code, which runs the `greenroom` of each machine's PATH."""
-    client, program = "claude-code", ["greenroom"]
-    server = CLIENTS[client].entry(*program, ["serve", "--agent", client])
-    for name, text in plugin_files(server, hook_entries(client, program), on_path=True).items():
+    client, program = "claude-code", "greenroom"
+    server = CLIENTS[client].entry(program, ["serve", "--agent", client])
+    for name, text in plugin_files(server, hook_entries(client, [program]), on_path=True).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
