@@ -77,8 +77,7 @@ def read_unchanged(root: str, files: Sequence[DocumentListed]) -> list[bytes | N
         for file in files:
             path, _, name = file.path.rpartition("/")
             if path != opened:
-                opened, folder = None, _reopen(folder, f"{root}/{path}")
-                opened = path
+                opened, folder = path, _reopen(folder, f"{root}/{path}")
             contents.append(_read_if_unchanged(name, folder, file))
     finally:
         _close(folder)
