@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from greenroom.actors.content.syntax import (
     Found,
     PatternError,
     Source,
+    make_sieve,
     match_names,
     outline,
     parse_pattern,
@@ -148,6 +151,57 @@ def test_patterns_that_would_take_for_ever_elsewhere_have_an_answer() -> None:
 def test_no_more_places_are_told_than_are_asked_for() -> None:
     assert len(search_bytes(parse_pattern("regex a"), "a.txt", b"a\n" * 5_000)) == 1_000
     assert len(search_bytes(parse_pattern("(identifier) @name"), "a.py", b"a\n" * 5_000, most=7)) == 7
+
+
+_PIECES = st.sampled_from(
+    [
+        "'",
+        '"',
+        "load",
+        "this",
+        "e\u0301",
+        "\u00e9",
+        "\u0301",
+        " ",
+        "\n",
+        "# ",
+        "(",
+        "x = ",
+        "*",
+        "lo",
+        "f'",
+        "\u6f22",
+    ]
+)
+
+
+@pytest.mark.promise("code.patterns")
+@given(
+    st.lists(_PIECES, max_size=20).map("".join),
+    st.sampled_from(["utf-8", "utf-16", "latin-1", "utf-8-sig"]),
+    st.sampled_from(
+        [
+            *(
+                "string load*",
+                "string *this",
+                "string *",
+                "string e\u0301*",
+                "string *\u00e9*",
+                "string lo*is",
+            ),
+            *("regex lo+ad", "regex ^x", "regex \u00e9$", "regex (?i)LOAD", "regex [^a-z]\u0301", "regex x*"),
+        ]
+    ),
+)
+def test_a_file_that_the_quick_test_rules_out_has_no_match(text: str, encoding: str, pattern: str) -> None:
+    data, parsed = text.encode(encoding, errors="replace"), parse_pattern(pattern)
+    may_match = make_sieve(parsed)
+    found = search_bytes(parsed, "shop.py", data)
+    if may_match is not None and not may_match(data):
+        assert found == []
+    if parsed.what == "regex":
+        assert may_match is not None
+        assert may_match(data) == bool(found)
 
 
 def test_what_needs_the_bytes_of_a_file_is_not_looked_for_without() -> None:

@@ -32,6 +32,7 @@ from greenroom.actors.content.syntax.parse import as_utf8 as as_utf8
 from greenroom.actors.content.syntax.parse import read_source as read_source
 from greenroom.actors.content.syntax.languages import resolve_import as resolve_import
 from greenroom.actors.content.syntax.search import EXPRESSIONS as EXPRESSIONS
+from greenroom.actors.content.syntax.search import make_sieve as make_sieve
 from greenroom.actors.content.syntax.search import search_bytes as search_bytes
 from greenroom.actors.content.syntax.source import Import as Import
 from greenroom.actors.content.syntax.source import Source as Source

@@ -7,7 +7,7 @@ matches expressions in linear time; other engines do not, so queries may not con
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -71,6 +71,25 @@ def search_bytes(pattern: Pattern, path: str, data: bytes, most: int = MAX_FOUND
             for name, node in captured
         )
     return list(islice(found, most))
+
+
+def make_sieve(pattern: Pattern) -> Callable[[bytes], bool] | None:
+    """Return a quick test of a file's bytes, which is False only if the pattern matches nothing there.
+
+    None means that there is no quick test. It holds for files without secrets: `search_bytes` masks those.
+
+    Raises:
+        PatternError: the pattern is malformed.
+        MissingGrammarError: a package is missing.
+    """
+    if pattern.what == "regex":
+        expression = compose(pattern.text)
+        compile_expression(expression)
+        return lambda data: next(_matched(expression, compose_bytes(as_utf8(data))), None) is not None
+    longest = max(pattern.text.split("*"), key=len).encode()
+    if pattern.what == "string" and longest and longest.isascii():  # other letters have several forms
+        return lambda data: longest in compose_bytes(as_utf8(data))
+    return None
 
 
 def _match_in_lines(data: bytes, lines: Lines, line: int, last_line: int, name: str) -> Found:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -20,16 +20,17 @@ from greenroom.actors.knowledge.corpora.requests import code_symbols
 from greenroom.actors.knowledge.corpora.requests.code_filters import make_filter
 from greenroom.actors.knowledge.corpora.requests.code_requests import CodeFilters, Folder
 from greenroom.actors.knowledge.corpora.requests.code_symbols import FactsOfFile
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import DocumentListed
 from greenroom.actors.knowledge.corpora.storage.facts import unpack_sources
-from greenroom.actors.knowledge.ingest.files.file_content import read_document
-from greenroom.actors.knowledge.ingest.parsing.parser_process import Job
-from greenroom.actors.knowledge.ingest.parsing.parsers import open_parsers
+from greenroom.actors.knowledge.ingest.files.file_content import read_document, read_unchanged
+from greenroom.actors.knowledge.ingest.parsing.parser_process import Job, Parsed
+from greenroom.actors.knowledge.ingest.parsing.parsers import Parsers, open_parsers
 from greenroom.actors.knowledge.workspaces.tools.names_in_text import find_in_text
 from greenroom.actors.knowledge.workspaces.tools.workspace_facts import (
     Shown,
     add_masked,
     describe_lines,
-    list_paths,
+    list_documents,
     read_facts,
 )
 from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
@@ -44,6 +45,9 @@ SECONDS: Final = 10.0
 """A search of files is cut after this time."""
 FILE_SECONDS: Final = 2.0
 """Limit of processor time for one file."""
+BATCH_FILES: Final = 256
+BATCH_BYTES: Final = 4 << 20
+"""At most so many files or bytes are tested at once; one larger file is a batch of its own."""
 _MORE: Final = "there are more matches than limit"
 _LATE: Final = f"the search was cut after {SECONDS:g} s; narrow it by scope or file_types"
 _LARGE: Final = "the workspace is too large to be looked at as a whole; what lies in some files is missing"
@@ -135,33 +139,85 @@ class CodeSearch(
         pattern: Pattern,
         is_wanted: Callable[[str], bool],
     ) -> Matches:
-        """Search files in a parser process; leave out a file that takes too long."""
+        """Search files in a parser process; leave out a file that takes too long.
+
+        Most files are tested quickly, many at a time, and only those that may match are searched.
+        """
         matched = Matches()
-        paths = [path for path in await list_paths(client, workspace) if is_wanted(path)]
+        root = workspace.row.root or ""
+        files = sorted(await list_documents(client, workspace), key=lambda each: each.path)
         with trio.move_on_after(SECONDS) as time:
             async with open_parsers(FILE_SECONDS) as parsers:
-                for path in paths:
-                    try:
-                        kind, data, at = await read_in_thread(read_document, f"{workspace.row.root}/{path}")
-                    except (OSError, UnreadableFileError):
-                        matched.unread += 1
-                        continue
-                    if kind in CONTAINERS:
-                        continue
-                    job = Job(path, kind, at, data, pattern=pattern, most=self.limit + 1)
-                    parsed = await parsers.search(job)
-                    if parsed.refusal:
-                        raise auth_errors.invalid("pattern", f"pattern: {parsed.refusal}")
-                    if parsed.found is None:
-                        matched.unread += 1
-                        matched.trouble = matched.trouble or parsed.failure
-                    elif not matched.take(path, parsed.found, self.limit):
-                        return matched
+                for batch in _batches(each for each in files if is_wanted(each.path)):
+                    doubtful = await _find_candidates(parsers, root, pattern, batch)
+                    for at, file in enumerate(batch):
+                        if at not in doubtful:
+                            matched.files += 1
+                        elif not await self._search_file(parsers, root, pattern, file.path, matched):
+                            return matched
         if time.cancelled_caught:
             matched.partial = _LATE
         elif matched.trouble:
             matched.partial = f"some files were not looked through: {matched.trouble}"
         return matched
+
+    async def _search_file(
+        self, parsers: Parsers, root: str, pattern: Pattern, path: str, matched: Matches
+    ) -> bool:
+        """Search one file; return whether there is room for more."""
+        try:
+            kind, data, modified_at = await read_in_thread(read_document, f"{root}/{path}")
+        except (OSError, UnreadableFileError):
+            matched.unread += 1
+            return True
+        if kind in CONTAINERS:
+            return True
+        job = Job(path, kind, modified_at, data, pattern=pattern, most=self.limit + 1)
+        parsed = await parsers.search(job)
+        _check(parsed)
+        if parsed.found is None:
+            matched.unread += 1
+            matched.trouble = matched.trouble or parsed.failure
+            return True
+        return matched.take(path, parsed.found, self.limit)
+
+
+def _batches(files: Iterable[DocumentListed]) -> Iterator[list[DocumentListed]]:
+    """Yield neighbouring files in lists of bounded size."""
+    batch: list[DocumentListed] = []
+    size = 0
+    for each in files:
+        if batch and (len(batch) == BATCH_FILES or size + each.bytes > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(each)
+        size += each.bytes
+    if batch:
+        yield batch
+
+
+async def _find_candidates(
+    parsers: Parsers, root: str, pattern: Pattern, batch: Sequence[DocumentListed]
+) -> Collection[int]:
+    """Return the positions of the files that may match, or of which that is not known."""
+    if pattern.what == "query":
+        return range(len(batch))
+    contents = await read_in_thread(read_unchanged, root, batch)
+    known = [(at, data) for at, data in enumerate(contents) if data]
+    if not known:
+        return range(len(batch))
+    job = Job("", "code", 0, b"", pattern=pattern, batch=[data for _, data in known])
+    parsed = await parsers.search(job)
+    _check(parsed)
+    if parsed.kept is None:  # such as a hostile file that takes too long: only that one will be left out
+        return range(len(batch))
+    ruled_out = {at for at, _ in known} - {known[each][0] for each in parsed.kept}
+    return set(range(len(batch))) - ruled_out
+
+
+def _check(parsed: Parsed) -> None:
+    if parsed.refusal:
+        raise auth_errors.invalid("pattern", f"pattern: {parsed.refusal}")
 
 
 def _search_index(pattern: Pattern, files: list[FactsOfFile], limit: int) -> Matches:
