@@ -69,14 +69,19 @@ def _read_entry(
 
 
 def _note_listed(context: Context, lost: dict[bytes, RecordDamagedError]) -> Slices[None]:
-    """Report the lost entries that an order lists; no order lists forgotten entries."""
+    """Report the lost entries that an order lists; no order lists forgotten entries.
+
+    A row of the order that is damaged, too, may be that of a lost entry: then the others are reported as well.
+    """
+    unread: list[RecordDamagedError] = []
     if lost:
-        for _, where in context.scan(
-            bytes, prefix=records.UPDATES, on_damage=filter_damage(context, records.UPDATES)
-        ):
+        met = filter_damage(context, records.UPDATES, unread.append)
+        for _, where in context.scan(bytes, prefix=records.UPDATES, on_damage=met):
             if where in lost:
                 note_damage(context, lost.pop(where))
             yield
+    for error in lost.values() if unread else ():
+        note_damage(context, error)
 
 
 def _line(repository: MemoryRepository, context: Context, entry: Entry) -> Slices[bytes]:
