@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET
 
 from greenroom.actors.core.auth import namespaces as names
-from greenroom.actors.core.replies.damage import filter_damage, note_damage, skip_damaged
+from greenroom.actors.core.replies.damage import note_damage, skip_damaged
 from greenroom.actors.core.replies.memory_types import DEFAULT_IMPORTANCE, import_source
 from greenroom.actors.core.validation.times import optional_datetime, to_datetime
 from greenroom.actors.memories.requests import transfer as requests
@@ -71,12 +71,11 @@ def _read_entry(
 def _note_listed(context: Context, lost: dict[bytes, RecordDamagedError]) -> Slices[None]:
     """Report the lost entries that an order lists; no order lists forgotten entries.
 
-    A row of the order that is damaged, too, may be that of a lost entry: then the others are reported as well.
+    A damaged row of the order may be that of a lost entry: then all lost entries are reported.
     """
     unread: list[RecordDamagedError] = []
     if lost:
-        met = filter_damage(context, records.UPDATES, unread.append)
-        for _, where in context.scan(bytes, prefix=records.UPDATES, on_damage=met):
+        for _, where in context.scan(bytes, prefix=records.UPDATES, on_damage=unread.append):
             if where in lost:
                 note_damage(context, lost.pop(where))
             yield
