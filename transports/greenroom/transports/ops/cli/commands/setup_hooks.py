@@ -1,14 +1,9 @@
-"""The hooks in a client's own file, and the user's consent to changes of files."""
+"""The hooks in a client's own file."""
 
 from __future__ import annotations
 
 import argparse
-import difflib
-import sys
-from pathlib import Path
 from typing import Any, Final
-
-import trio
 
 from greenroom.transports.base.config.load import Resolved
 from greenroom.transports.clients.setup.change import Record, SetupError
@@ -25,51 +20,55 @@ from greenroom.transports.clients.setup.hook_files import (
     untrusted_events,
 )
 from greenroom.transports.clients.table import HOOK_CLIENTS
-from greenroom.transports.ops.cli.output import remark, say
+from greenroom.transports.ops.cli.commands.setup_plan import Change, Plan, show_change
+from greenroom.transports.ops.cli.output import say
 from greenroom.transports.ops.cli.support.startup_notice import owner_options, program
 from greenroom.transports.ops.cli.support.terminal import printable
 
 _PART: Final = "hooks"
 
 
-async def set_up_hooks(name: str, chosen: argparse.Namespace, resolved: Resolved) -> None:
-    """Add the hooks to a client's file, or print that the client has no hooks."""
+def set_up_hooks(name: str, chosen: argparse.Namespace, resolved: Resolved, plan: Plan) -> None:
+    """Show and plan the hooks in a client's file, or print that the client has no hooks."""
     if name not in HOOK_CLIENTS:
         nothing = f"its hooks are not known; those that can be set up are {', '.join(HOOK_CLIENTS)}"
         if name in chosen.clients:
             raise SetupError(nothing)
         say(f"{name}: {nothing}")
         return
-    path, text, known = hooks_path(name), read(hooks_path(name)), hooks_record(name)
+    path, known = hooks_path(name), hooks_record(name)
+    text = plan.text_of(path)
     record = put_in(name, text, own_hook_entries(name, resolved), known)
     if record.written == text:
         say(f"{name}: {printable(str(path))} has them already")
-    else:
-        show_change(path, render_masked(name, text, known), render_masked(name, record.written, record))
-        if chosen.only_print:
-            return
-        if not await is_agreed(name, chosen):
-            raise SetupError("no hooks were written; --yes does it")
+        return
+    show_change(path, render_masked(name, text, known), render_masked(name, record.written, record))
+
+    async def carry_out() -> None:
         keep_record(path, record, _PART)  # stored first, so that every change can be undone
         replace(path, text, record.written)
-    if not chosen.only_print:
-        say(f"{name}: hooks are set up; now {HOOK_CLIENTS[name].after}")
+
+    change = Change(name, carry_out, "hooks are set up", HOOK_CLIENTS[name].after)
+    plan.add(change, path, record.written)
 
 
-async def take_back_hooks(name: str, chosen: argparse.Namespace) -> None:
-    """Remove the hooks from a client's file if this command added the hooks."""
+def take_back_hooks(name: str, plan: Plan) -> None:
+    """Show and plan the removal of the hooks that this command added to a client's file."""
     record = hooks_record(name)
     if record is None:
         return
-    path, text = hooks_path(name), read(hooks_path(name))
+    path = hooks_path(name)
+    text = plan.text_of(path)
     left = None if text is None else take_out(name, text, record)
     if left != text:
         show_change(path, render_masked(name, text, record), render_masked(name, left, None))
-        if not await is_agreed(name, chosen):
-            raise SetupError("no hooks were taken back; --yes does it")
-        replace(path, text, left)
-    keep_record(path, None, _PART)
-    say(f"{name}: hooks taken back")
+
+    async def carry_out() -> None:
+        if left != text:
+            replace(path, text, left)
+        keep_record(path, None, _PART)
+
+    plan.add(Change(name, carry_out, "hooks taken back"), path, left)
 
 
 def hooks_state(name: str, resolved: Resolved) -> tuple[str | None, list[str]]:
@@ -122,22 +121,3 @@ def own_hook_entries(name: str, resolved: Resolved) -> dict[str, Any]:
     """Return the hooks that run this program, for each event of a client."""
     command, before = program()
     return hook_entries(name, [command, *before], owner_options(resolved))
-
-
-def show_change(path: Path, before: str, after: str) -> None:
-    """Print the difference between two texts of a file; these contain no secrets."""
-    name = str(path)
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), name, name, n=2, lineterm="")
-    for line in lines:
-        say(printable(line.replace("\t", "    ")))
-
-
-async def is_agreed(name: str, chosen: argparse.Namespace) -> bool:
-    """Ask the user at the terminal for consent, if there is a terminal."""
-    if chosen.yes:
-        return True
-    if sys.stdin is None or not sys.stdin.isatty():
-        return False
-    remark(f"greenroom setup: {name}: write this? [y/N]")
-    typed: str = await trio.to_thread.run_sync(sys.stdin.readline)
-    return typed.strip().lower() in {"y", "yes"}
