@@ -49,10 +49,12 @@ def put_in(
 ) -> tuple[str | None, Record]:
     """Return the text of the file with the entry, and the record of the edit."""
     without = text
-    if record is not None and text is not None and find_entry(client, text) == record.entry:
-        if record.entry == entry:
+    held = find_entry(client, text)
+    if record is not None and text is not None and held is not None:
+        if held == entry == record.entry:
             return text, record
-        without = take_out(client, text, record)
+        # Also of an entry that was changed since: it is replaced, and what was there before it is kept.
+        without = take_out(client, text, msgspec.structs.replace(record, entry=held))
     before = _parsed(client, without or "")
     if not isinstance(before.get(client.key), dict | None):
         raise SetupError(
