@@ -81,15 +81,13 @@ def hooks_state(name: str, resolved: Resolved) -> tuple[str | None, list[str]]:
         return "hooks set up", _stopped(name, text, entries)
     if len(missing) == len(entries) and not changed and hooks_record(name) is None:
         return ("hooks by the plugin" if has_plugin(name, text) else None), []
-    wrong = []
+    wrong, again = [], f"greenroom setup {name} --hooks --yes"
     if changed:
         others = f"its hooks under {', '.join(changed)} are not what this command writes"
-        wrong.append(f"{others}; see {hooks_path(name)}")
+        wrong.append(f"{others}; remove them from {hooks_path(name)}, then: {again}")
     gone = [event for event in missing if event not in changed]
     if gone:
-        wrong.append(
-            f"its hooks under {', '.join(gone)} are missing; `greenroom setup {name} --hooks` mends it"
-        )
+        wrong.append(f"its hooks under {', '.join(gone)} are missing; set them up again: {again}")
     return "hooks set up in part", wrong
 
 
@@ -97,7 +95,8 @@ def _stopped(name: str, text: str | None, entries: dict[str, Any]) -> list[str]:
     """Return the reasons why a client does not run hooks that are in its file."""
     wrong = []
     if are_off(name, text):
-        wrong.append("its hooks are switched off, all of them, by the client's own setting")
+        member = (HOOK_CLIENTS[name].off or ("",))[0]
+        wrong.append(f"its hooks are switched off, all of them; remove {member} from {hooks_path(name)}")
     trust = HOOK_CLIENTS[name].trust
     if trust is not None:
         noted = hooks_path(name).with_name(trust)
@@ -107,7 +106,7 @@ def _stopped(name: str, text: str | None, entries: dict[str, Any]) -> list[str]:
             raise SetupError(f"{noted} cannot be read as TOML ({error})") from None
         if untrusted:
             wrong.append(
-                f"its hooks under {', '.join(untrusted)} do not run before you trust them with `/hooks` there"
+                f"its hooks under {', '.join(untrusted)} do not run yet; trust them with `/hooks` there"
             )
     return wrong
 

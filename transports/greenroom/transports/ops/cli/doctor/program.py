@@ -68,7 +68,7 @@ def _owner(facts: Facts, own: str) -> Iterator[Finding]:
 _REMEDIES: Final[Mapping[str, str]] = {
     "store": "look into the server's log for why, and check the store: greenroom verify",
     "actors": "find the traceback in the server's log, mend the cause, then: greenroom readmit KIND KEY",
-    "messages": "look into the server's log for which and why",
+    "messages": "look into the server's log for which and why; the next start counts anew",
 }
 """The remedy for each part that this check covers; other checks cover other parts."""
 

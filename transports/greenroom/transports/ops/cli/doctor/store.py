@@ -21,7 +21,9 @@ from greenroom.transports.ops.cli.doctor.facts import Facts
 from greenroom.transports.ops.cli.doctor.finding import Finding, error, ok, refused, warning
 from greenroom.transports.ops.cli.support.open_store import encryption
 
-_REMEDY: Final = "save what is sound: greenroom repair FILE; or bring back a backup: greenroom restore FILE"
+_REMEDY: Final = (
+    "save what is sound: greenroom repair FILE; then take that, or a backup: greenroom restore FILE"
+)
 
 
 def check_records(facts: Facts) -> Iterator[Finding]:
@@ -149,7 +151,7 @@ def check_audit(facts: Facts) -> Iterator[Finding]:
             yield warning(
                 f"records {gap.first:,} to {gap.last:,} had been seen and were gone at a start on "
                 f"{day(gap.time / _MICROSECONDS)}: someone had put an older store there, or cut the log",
-                "see what there is: greenroom audit verify",
+                "this stays said, as nothing brings them back; see what there is: greenroom audit verify",
             )
     checkpoints = seen.checkpoints(JOURNAL)
     last = max((each.count for each in checkpoints), default=0)
@@ -158,7 +160,8 @@ def check_audit(facts: Facts) -> Iterator[Finding]:
         yield warning(
             f"the store ends with record {count:,}, and record {last:,} has been seen: an older store was "
             "put there other than with `greenroom restore`",
-            "bring the newer store back, or take this one: greenroom restore FILE",
+            "bring back a backup of the newer store, or one of this one (greenroom backup FILE): "
+            "greenroom restore FILE",
         )
     elif checkpoints:
         yield ok(f"{last:,} records were seen up to {day(checkpoints[-1].time / _MICROSECONDS)}")
