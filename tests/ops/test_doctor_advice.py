@@ -26,7 +26,7 @@ from greenroom.transports.ops.cli.support.startup_notice import program
 pytestmark = [pytest.mark.slow, pytest.mark.promise("cli.doctor-advice")]
 
 assert home  # the fixture
-COMMAND = re.compile(r"(?:^|: |`|\()((?:greenroom|chmod|kill|mv|rm) [^;`)]+)")
+COMMAND = re.compile(r"(?:^|: |`|\()((?:greenroom|chmod|cp|kill|mv|rm) [^;`)]+)")
 """A command in a remedy."""
 Make = Callable[[Home], Any]
 
