@@ -56,7 +56,7 @@ async def test_several_clients_are_chosen_at_once_with_their_tools_and_hooks(tmp
         await answer(program, (QUESTIONS[0], "2, 3"), (QUESTIONS[1], "2"))
         asked = await program.until(QUESTIONS[2])
         assert "Hooks begin each session of Claude Code and Codex CLI with what is known" in asked
-        assert "They keep what is said and done there" in asked
+        assert "They keep the conversation" in asked
         await program.press("y\n")
         await program.until(QUESTIONS[3])
         assert entry(tmp_path, "codex") is None

@@ -45,6 +45,11 @@ def lost(home: Home) -> None:
     home.data.unlink()
 
 
+def emptied(home: Home) -> None:
+    for each in home.store.iterdir():
+        each.unlink()
+
+
 def linked(name: str) -> Make:
     def make(home: Home) -> None:
         (home.store / name).rename(home.path / "else where")
@@ -121,7 +126,7 @@ def with_key(home: Home) -> dict[str, object]:
 
 CASES = {
     "no-folder": Case(lambda home: shutil.rmtree(home.store), "folder", "is not there yet"),
-    "empty-folder": Case(lambda home: [each.unlink() for each in home.store.iterdir()], "folder", "is empty"),
+    "empty-folder": Case(emptied, "folder", "is empty"),
     "linked-file": Case(linked("greenroom.mdb"), "folder", "is a link"),
     "empty-file": Case(lambda home: home.data.write_bytes(b""), "folder", "damaged", (0, 1)),
     "no-store": Case(lambda home: home.data.write_bytes(b"no store" * 999), "folder", "damaged", (0, 1)),

@@ -147,7 +147,10 @@ def _is_agreed(chosen: argparse.Namespace) -> bool:
 
 
 async def _try_out(changes: Sequence[Change]) -> int:
-    """Start the server once, as the clients differ in their names alone; say what to do now."""
+    """Start the server once, and print what to do now.
+
+    The servers of the clients differ in the agents' names alone.
+    """
     start = next((each.start for each in changes if each.start is not None), None)
     if start is not None:
         try:
@@ -249,7 +252,7 @@ async def _put(name: str, client: Client, text: str | None, wanted: str | None, 
 
 
 def _undo(name: str, client: Client, chosen: argparse.Namespace, plan: Plan) -> None:
-    """Plan to undo a setup, last change first, since entry and hooks may share a file."""
+    """Plan to undo a setup, last change first: entry and hooks may share a file."""
     path, record = client.path(), None if chosen.hooks else record_of(client.path())
     if record is None and hooks_record(name) is None:
         raise SetupError("it was not set up by this command, so nothing is taken back")

@@ -29,7 +29,7 @@ _PART: Final = "hooks"
 
 
 def set_up_hooks(name: str, chosen: argparse.Namespace, resolved: Resolved, plan: Plan) -> None:
-    """Show and plan the hooks in a client's file, or print that the client has no hooks."""
+    """Show and plan a client's hooks, or print that it has none."""
     if name not in HOOK_CLIENTS:
         nothing = f"its hooks are not known; those that can be set up are {', '.join(HOOK_CLIENTS)}"
         if name in chosen.clients:
@@ -53,7 +53,7 @@ def set_up_hooks(name: str, chosen: argparse.Namespace, resolved: Resolved, plan
 
 
 def take_back_hooks(name: str, plan: Plan) -> None:
-    """Show and plan the removal of the hooks that this command added to a client's file."""
+    """Show and plan the removal of the hooks that this command added."""
     record = hooks_record(name)
     if record is None:
         return

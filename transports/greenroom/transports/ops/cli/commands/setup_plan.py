@@ -30,7 +30,7 @@ class Plan:
         self._texts: dict[Path, str | None] = {}
 
     def text_of(self, path: Path) -> str | None:
-        """Return a file's text after the changes; server and hooks of a client may share a file."""
+        """Return a file's text after the changes; server and hooks may share a file."""
         return self._texts[path] if path in self._texts else read(path)
 
     def add(self, change: Change, path: Path, text: str | None) -> None:

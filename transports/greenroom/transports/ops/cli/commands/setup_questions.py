@@ -93,13 +93,15 @@ def held_tools(client: Client) -> str | None:
 
 
 def ask_hooks(names: Sequence[str]) -> list[str]:
-    """Ask whether to set up the hooks of these clients, as far as they have any."""
+    """Ask whether to set up the hooks of those clients that have any."""
     having = [name for name in names if name in HOOK_CLIENTS]
     if not having:
         return []
     titles = " and ".join(CLIENTS[name].title for name in having)
     remark(f"\nHooks begin each session of {titles} with what is known, whether the agent asks or not.")
-    remark("They keep what is said and done there: on this machine alone, without recognized secrets.")
+    remark(
+        "They keep the conversation, commands and file names: on this machine alone, without known secrets."
+    )
     return having if _ask("Set up hooks? [y/N]:", lambda typed: _is_yes(typed, default=False)) else []
 
 

@@ -153,7 +153,7 @@ def check_audit(facts: Facts) -> Iterator[Finding]:
             yield warning(
                 f"records {gap.first:,} to {gap.last:,} had been seen and were gone at a start on "
                 f"{day(gap.time / _MICROSECONDS)}: someone had put an older store there, or cut the log",
-                "this stays said, as nothing brings them back; see what there is: greenroom audit verify",
+                "nothing brings them back, so this finding stays; see what there is: greenroom audit verify",
             )
     checkpoints = seen.checkpoints(JOURNAL)
     last = max((each.count for each in checkpoints), default=0)
