@@ -19,6 +19,7 @@ from greenroom.transports.clients.setup.change import LEFT_ALONE
 from greenroom.transports.clients.setup.faults import AGAIN
 from greenroom.transports.clients.table import CLIENTS, HOOK_CLIENTS
 from greenroom.transports.ops.cli.commands.setup_check import Checked, inspect_client, try_out
+from greenroom.transports.ops.cli.doctor.advice import with_flags
 from greenroom.transports.ops.cli.doctor.examination import CHECKS, examine
 from greenroom.transports.ops.cli.doctor.facts import Facts
 from greenroom.transports.ops.cli.doctor.finding import Finding, Report, exit_code, ok, under, warning, worst
@@ -31,7 +32,8 @@ async def doctor(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Run all checks and print the findings; return the exit code."""
     findings = await examine(resolved, os.environ, checks=ALL_CHECKS)
     if chosen.try_clients:
-        findings += under("clients", await try_clients(resolved))
+        tried = under("clients", await try_clients(resolved))
+        findings += [with_flags(each, resolved) for each in tried]
     findings = [_printable(each) for each in findings]
     if chosen.json:
         report = Report(

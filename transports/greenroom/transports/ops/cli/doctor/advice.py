@@ -18,7 +18,7 @@ from greenroom.transports.ops.cli.catalogue import COMMANDS
 from greenroom.transports.ops.cli.doctor.finding import Finding
 
 _NAMES: Final = "|".join(sorted(map(re.escape, COMMANDS), key=len, reverse=True))
-_COMMAND: Final = re.compile(rf"\bgreenroom (?P<name>{_NAMES})(?=[\s`;,.)]|$)")
+_COMMAND: Final = re.compile(rf"(?<![\w/])greenroom (?P<name>{_NAMES})(?=[\s`;,.)]|$)")
 
 
 def with_flags(finding: Finding, resolved: Resolved) -> Finding:
