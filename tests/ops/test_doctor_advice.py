@@ -125,8 +125,8 @@ def with_key(home: Home) -> dict[str, object]:
 
 
 CASES = {
-    "no-folder": Case(lambda home: shutil.rmtree(home.store), "folder", "is not there yet"),
-    "empty-folder": Case(emptied, "folder", "is empty"),
+    "no-folder": Case(lambda home: shutil.rmtree(home.store), "folder", "is not there yet", (0,)),
+    "empty-folder": Case(emptied, "folder", "is empty", (0,)),
     "linked-file": Case(linked("greenroom.mdb"), "folder", "is a link"),
     "empty-file": Case(lambda home: home.data.write_bytes(b""), "folder", "damaged", (0, 1)),
     "no-store": Case(lambda home: home.data.write_bytes(b"no store" * 999), "folder", "damaged", (0, 1)),

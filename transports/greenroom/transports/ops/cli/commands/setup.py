@@ -27,6 +27,7 @@ from greenroom.transports.clients.setup.plugin import MANIFEST, PLUGIN, is_plugi
 from greenroom.transports.clients.setup.programs import put_by_client, remove_by_client, try_start
 from greenroom.transports.clients.table import BY_HAND, CLIENTS, SERVER, Client
 from greenroom.transports.ops.cli.commands.setup_hooks import (
+    has_hooks,
     hooks_record,
     own_hook_entries,
     set_up_hooks,
@@ -91,7 +92,7 @@ def _ask(names: list[str], chosen: argparse.Namespace, resolved: Resolved) -> ar
         answers.profiles = ask_tools(answers.names)
     answers.with_hooks = answers.names if chosen.hooks and not chosen.undo else []
     if asks and not (chosen.hooks or chosen.no_hooks):
-        answers.with_hooks = ask_hooks([name for name in answers.names if hooks_record(name) is None])
+        answers.with_hooks = ask_hooks([name for name in answers.names if not has_hooks(name)])
     return answers
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from typing import Any, Final
 
 from greenroom.transports.base.config.load import Resolved
@@ -114,6 +115,15 @@ def _stopped(name: str, text: str | None, entries: dict[str, Any]) -> list[str]:
 def hooks_record(name: str) -> Record | None:
     """Return the record of the hooks in a client's file; None if there is none."""
     return record_of(hooks_path(name), _PART) if name in HOOK_CLIENTS else None
+
+
+def has_hooks(name: str) -> bool:
+    """Whether a client has hooks of this command or of the plugin."""
+    if name not in HOOK_CLIENTS:
+        return False
+    with suppress(SetupError):  # which is reported when the file is to be changed
+        return hooks_record(name) is not None or has_plugin(name, read(hooks_path(name)))
+    return False
 
 
 def own_hook_entries(name: str, resolved: Resolved) -> dict[str, Any]:

@@ -50,7 +50,8 @@ def check(facts: Facts) -> Iterator[Finding]:
 def _without(place: Place, what: str) -> Finding:
     return warning(
         f"{place.path} {what}; the first `greenroom serve` makes a store there",
-        f"make one: greenroom setup --yes; or, if there should already be a store, {_ELSEWHERE}",
+        "make one: greenroom setup --yes; without a client here: greenroom serve; or, if there should "
+        f"already be a store, {_ELSEWHERE}",
     )
 
 
