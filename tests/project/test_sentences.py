@@ -33,7 +33,11 @@ def sentences() -> list[tuple[str, str]]:
 
 def texts() -> Iterator[tuple[str, str]]:
     for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        pieces = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+        for node in nodes:
+            if id(node) in pieces:
+                continue
             parts = node.values if isinstance(node, ast.JoinedStr) else [node]
             if not isinstance(node, ast.JoinedStr | ast.Constant):
                 continue
