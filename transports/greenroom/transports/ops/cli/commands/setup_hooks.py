@@ -106,9 +106,8 @@ def _stopped(name: str, text: str | None, entries: dict[str, Any]) -> list[str]:
         except ValueError as error:
             raise SetupError(f"{noted} cannot be read as TOML ({error})") from None
         if untrusted:
-            wrong.append(
-                f"its hooks under {', '.join(untrusted)} do not run yet; trust them with `/hooks` there"
-            )
+            events = ", ".join(untrusted)
+            wrong.append(f"its hooks under {events} do not run yet; start it, and trust them with `/hooks`")
     return wrong
 
 
