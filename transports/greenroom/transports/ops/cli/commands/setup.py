@@ -195,8 +195,7 @@ def _find_clients(*, every: bool, recorded: bool) -> list[str]:
 
 def _one(name: str, chosen: argparse.Namespace, resolved: Resolved, plan: Plan) -> None:
     if name in BY_HAND:
-        command, arguments = start_command(name, resolved)
-        arguments += _tools(",".join(chosen.profiles or ()))
+        command, arguments = _start(name, chosen, resolved)
         entry = {"mcpServers": {SERVER: {"command": command, "args": arguments}}}
         say(BY_HAND[name])
         say(json.dumps(entry, indent=2, ensure_ascii=False))
@@ -210,10 +209,20 @@ def _one(name: str, chosen: argparse.Namespace, resolved: Resolved, plan: Plan) 
         _set_up(name, client, chosen, resolved, plan)
 
 
+def _start(name: str, chosen: argparse.Namespace, resolved: Resolved) -> tuple[str, list[str]]:
+    """Return the command that a client starts, with the chosen tools, or with those that it has."""
+    command, arguments = start_command(name, resolved)
+    tools = ",".join(chosen.profiles or ())
+    if chosen.profiles is None and name in CLIENTS:
+        tools = held_tools(CLIENTS[name]) or ""
+    if tools not in {"", ",".join(DEFAULT_TOOLS)}:
+        arguments += ["--tools", tools]
+    return command, arguments
+
+
 def _set_up(name: str, client: Client, chosen: argparse.Namespace, resolved: Resolved, plan: Plan) -> None:
     path, text = client.path(), plan.text_of(client.path())
-    command, arguments = start_command(name, resolved)
-    arguments += _tools(held_tools(client) if chosen.profiles is None else ",".join(chosen.profiles))
+    command, arguments = _start(name, chosen, resolved)
     known = record_of(path)
     wanted, record = put_in(client, text, client.entry(command, arguments), known)
     if wanted == text:
@@ -228,11 +237,6 @@ def _set_up(name: str, client: Client, chosen: argparse.Namespace, resolved: Res
         await _put(name, client, text, wanted, record)
 
     plan.add(Change(name, carry_out, "written", client.after, (command, arguments)), path, wanted)
-
-
-def _tools(profiles: str | None) -> list[str]:
-    """Return the options for tool profiles, unless they are the default."""
-    return [] if profiles in {None, "", ",".join(DEFAULT_TOOLS)} else ["--tools", profiles]
 
 
 async def _put(name: str, client: Client, text: str | None, wanted: str | None, record: Record) -> None:
