@@ -42,18 +42,18 @@ async def answer(program: Program, *answers: tuple[str, str]) -> None:
 
 
 async def test_several_clients_are_chosen_at_once_with_their_tools_and_hooks(tmp_path: Path) -> None:
-    for name in ("claude-desktop", "claude-code", "codex"):
+    for name in ("claude-code", "codex", "goose"):
         place(tmp_path, name)
     async with running(tmp_path, "setup", terminal=True, keyboard=True) as program:
         listed = await program.until("[all]:")
         assert [line.split()[:2] for line in listed.splitlines()[1:4]] == [
-            ["1", "claude-desktop"],
-            ["2", "claude-code"],
-            ["3", "codex"],
+            ["1", "claude-code"],
+            ["2", "codex"],
+            ["3", "goose"],
         ]
-        await program.press("2 7\n")
+        await program.press("1 7\n")
         await program.until("'7' is none of the numbers 1 to 3")
-        await answer(program, (QUESTIONS[0], "2, 3"), (QUESTIONS[1], "2"))
+        await answer(program, (QUESTIONS[0], "1, 2"), (QUESTIONS[1], "2"))
         asked = await program.until(QUESTIONS[2])
         assert "Hooks begin each session of Claude Code and Codex CLI with what is known" in asked
         assert "They keep the conversation" in asked
@@ -62,7 +62,7 @@ async def test_several_clients_are_chosen_at_once_with_their_tools_and_hooks(tmp
         assert entry(tmp_path, "codex") is None
         await program.press("\n")
         assert await program.end() == 0, program.printed
-    assert entry(tmp_path, "claude-desktop") is None
+    assert (tmp_path / FILES["goose"][0]).read_bytes() == FILES["goose"][1]
     for name in ("claude-code", "codex"):
         assert entry(tmp_path, name)["args"][-2:] == WITH_MORE
     assert (tmp_path / ".codex/hooks.json").exists()

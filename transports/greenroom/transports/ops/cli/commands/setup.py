@@ -81,19 +81,22 @@ async def setup(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 def _ask(names: list[str], chosen: argparse.Namespace, resolved: Resolved) -> argparse.Namespace:
     """Return the options with the user's answers to what they leave open."""
-    answers = argparse.Namespace(**vars(chosen), names=names, profiles=None)
+    answers = argparse.Namespace(**vars(chosen), names=names)
     asks = can_ask() and not (chosen.yes or chosen.only_print or chosen.undo)
     if not (chosen.clients or chosen.undo):
         list_found(names)
         answers.names = ask_clients(names) if asks else names
-    if resolved.sources["tools"].kind != "default":
-        answers.profiles = resolved.settings.tools
-    elif asks:
+    answers.profiles = _named_profiles(resolved)
+    if asks and answers.profiles is None:
         answers.profiles = ask_tools(answers.names)
     answers.with_hooks = answers.names if chosen.hooks and not chosen.undo else []
     if asks and not (chosen.hooks or chosen.no_hooks):
         answers.with_hooks = ask_hooks([name for name in answers.names if not has_hooks(name)])
     return answers
+
+
+def _named_profiles(resolved: Resolved) -> tuple[str, ...] | None:
+    return None if resolved.sources["tools"].kind == "default" else resolved.settings.tools
 
 
 async def _carry_out(chosen: argparse.Namespace, resolved: Resolved) -> int:
@@ -307,9 +310,9 @@ def _show(
 def _write_plugin(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Write the plugin into a new or empty folder, or replace an earlier plugin."""
     name, folder = "claude-code", Path(chosen.plugin).absolute()
-    files = plugin_files(
-        CLIENTS[name].entry(*start_command(name, resolved)), own_hook_entries(name, resolved)
-    )
+    chosen.profiles = _named_profiles(resolved)
+    start = _start(name, chosen, resolved)
+    files = plugin_files(CLIENTS[name].entry(*start), own_hook_entries(name, resolved))
     try:
         _check_free(folder)
         for path, text in files.items():
