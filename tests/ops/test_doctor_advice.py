@@ -124,6 +124,14 @@ def with_key(home: Home) -> dict[str, object]:
     return {"encryption_key": f"file:{place}"}
 
 
+def with_tls(home: Home) -> dict[str, object]:
+    place = home.path / "a key.pem"
+    if not place.exists():
+        place.write_text("key")
+        place.chmod(0o644)
+    return {"tls_key": place}
+
+
 CASES = {
     "no-folder": Case(lambda home: shutil.rmtree(home.store), "folder", "is not there yet", (0,)),
     "empty-folder": Case(emptied, "folder", "is empty", (0,)),
@@ -146,6 +154,7 @@ CASES = {
     "secrets": Case(lambda home: home.secrets.chmod(0o777), "permissions", "can be changed by others"),
     "secret": Case(lambda home: key(home).chmod(0o640), "permissions", "can be read or changed"),
     "no-secret": Case(lambda home: key(home).unlink(), "permissions", "with the mark"),
+    "tls-key": Case(lambda _: None, "permissions", "the key of TLS", settings=with_tls),
     "not-encrypted": Case(lambda _: None, "encryption", "is not encrypted", settings=with_key),
     "record": Case(damaged, "records", "not what was stored", (1,)),
     "record-saved": Case(damaged, "records", "not what was stored", file="saved"),

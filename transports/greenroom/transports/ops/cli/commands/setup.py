@@ -213,7 +213,7 @@ def _one(name: str, chosen: argparse.Namespace, resolved: Resolved, plan: Plan) 
 
 
 def _start(name: str, chosen: argparse.Namespace, resolved: Resolved) -> tuple[str, list[str]]:
-    """Return the command that a client starts, with the chosen tools, or with those that it has."""
+    """Return the command that a client starts, with the chosen tools or its own."""
     command, arguments = start_command(name, resolved)
     tools = ",".join(chosen.profiles or ())
     if chosen.profiles is None and name in CLIENTS:
