@@ -15,7 +15,6 @@ import trio
 from clients.test_setup_changes import FILES
 from harness import clean_environment
 from support.forking import forked_program
-from support.programs import running
 
 from greenroom.transports.clients.setup.change import SetupError
 from greenroom.transports.clients.setup.files import MAX_BYTES, check_below, read
@@ -58,8 +57,9 @@ def test_clients_are_set_up_once_and_taken_back_byte_for_byte(tmp_path: Path) ->
         assert (tmp_path / FILES[name][0]).read_bytes() == content
     assert done.stderr.count("it is left alone") == 2
     assert "Traceback" not in done.stderr
-    for name in names:
-        assert f"{name}: greenroom" in done.stdout
+    assert (
+        done.stdout.count("starts and lists 15 tools") == 1
+    )  # the entries differ in the agents' names alone
     written = {name: path.read_bytes() for name, path in paths.items()}
     again = setup(tmp_path, *names, "--yes")
     assert again.stdout.count("has it already") == len(names), again.stdout
@@ -226,17 +226,6 @@ async def test_a_client_that_hangs_is_given_up(
     assert await version_of(client) is None
     with pytest.raises(SetupError, match="took more than 20 s"):
         await put_by_client(client, str(tmp_path / "bin/claude"), {})
-
-
-async def test_who_sits_at_a_terminal_is_asked(tmp_path: Path) -> None:
-    path = place(tmp_path, "cursor")
-    for answer, code in (("n", 1), ("", 1), ("y", 0)):
-        async with running(tmp_path, "setup", "cursor", terminal=True, keyboard=True) as program:
-            await program.until("write this? [y/N]")
-            assert path.read_bytes() == FILES["cursor"][1]
-            await program.press(f"{answer}\n")
-            assert await program.end() == code
-    assert path.read_bytes() != FILES["cursor"][1]
 
 
 @pytest.mark.promise("cli.setup-check")

@@ -67,6 +67,18 @@ def test_another_entry_of_ours_takes_the_place_of_the_first(name: str) -> None:
     assert take_out(client, twice, record) == before
 
 
+@pytest.mark.parametrize("name", FILES)
+def test_an_entry_that_was_changed_is_replaced_and_all_of_it_taken_back(name: str) -> None:
+    client, before = CLIENTS[name], FILES[name][1].decode()
+    once, record = put_in(client, before, entry_of(name), None)
+    off, _ = put_in(client, once, {**entry_of(name), "enabled": False}, None)
+    again, record = put_in(client, off, entry_of(name), record)
+    assert find_entry(client, again) == entry_of(name)
+    assert again is not None
+    left = take_out(client, again, record)
+    assert find_entry(client, left) is None
+
+
 @pytest.mark.promise("cli.setup-own-command")
 @pytest.mark.parametrize(
     "before", [None, "", '{"a": 1}', '{"mcpServers": {"greenroom": {"command": "mine"}}}']

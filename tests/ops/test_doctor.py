@@ -398,6 +398,8 @@ async def test_a_part_of_the_owner_that_is_not_well(home: Home) -> None:
     with owned_by_another(home.store), answering(home.store, answer):
         found = await home.examined("server", "locks", "embedder", "disk")
     assert "session/s" in found["server"][0].finding
+    assert ": greenroom readmit --data " in (found["server"][0].remedy or "")
+    assert (found["server"][0].remedy or "").endswith(" session s")
     assert "silent for 9 s" in found["locks"][1].finding
     assert "the model is gone" in found["embedder"][0].finding
     assert "at 95 % writes stop" in found["disk"][1].finding

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import shlex
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -10,12 +11,15 @@ import pytest
 
 from greenroom.transports.base.config.settings import all_settings, flag
 from greenroom.transports.ops.cli.catalogue import COMMANDS, FAMILIES
+from greenroom.transports.ops.cli.parsing import make_parser
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [
     path for room in ("runtime", "actors", "transports") for path in sorted((ROOT / room).rglob("*.py"))
 ]
 COMMAND = re.compile(r"`greenroom ([^`]+)`")
+TYPED = re.compile(r": greenroom ([a-z][^`;()]+)")
+"""A command that is to be typed as it stands; words in capitals are filled in."""
 PAGE = re.compile(r"(?<![\w./-])(?:docs|how-to|reference)/[\w./-]+\.md(?:#[\w-]+)?")
 SHARED = {"--json", "--help", "--version", "--no-json", *(flag(key) for key in all_settings())}
 """Flags that every command has, or that are settings."""
@@ -29,7 +33,11 @@ def sentences() -> list[tuple[str, str]]:
 
 def texts() -> Iterator[tuple[str, str]]:
     for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        pieces = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+        for node in nodes:
+            if id(node) in pieces:
+                continue
             parts = node.values if isinstance(node, ast.JoinedStr) else [node]
             if not isinstance(node, ast.JoinedStr | ast.Constant):
                 continue
@@ -61,6 +69,18 @@ def test_the_commands_that_sentences_name_exist() -> None:
     named = [(place, match[1]) for place, text in sentences() for match in COMMAND.finditer(text)]
     assert len(named) > 50
     assert [(place, command, wrong) for place, command in named if (wrong := wrong_in(command))] == []
+
+
+@pytest.mark.promise("cli.doctor-advice")
+def test_the_commands_that_sentences_advise_can_be_parsed() -> None:
+    advised = [(place, match[1]) for place, text in sentences() for match in TYPED.finditer(text)]
+    assert len(advised) > 10
+    for place, command in advised:
+        words = shlex.split(command.replace("{}", "filled-in"))
+        try:
+            make_parser(words[0]).parse_args(words)
+        except SystemExit:
+            pytest.fail(f"{place}: {command}")
 
 
 @pytest.mark.parametrize("command", ["verfy", "verify --fast", "keys invent", "serve --wss"])

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 VISITS = Address("counter", "visits")
-REMEDY = r"`greenroom verify`.*`greenroom restore`"
+REMEDY = r"`greenroom verify`.*`greenroom restore FILE`"
 
 
 def rot(path: Path, word: bytes) -> None:

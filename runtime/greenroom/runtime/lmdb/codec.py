@@ -74,7 +74,7 @@ def damage_error(key: bytes, what: str, stored_key: bytes | None = None) -> Reco
     return RecordDamagedError(
         known,
         f"the record {known!r} {what}; see what else is damaged with `greenroom verify`, "
-        "then bring back a backup with `greenroom restore`",
+        "then bring back a backup with `greenroom restore FILE`",
         lies_at=key,
         is_key_known=stored_key is not None,
     )

@@ -38,8 +38,8 @@ MIN_SIZE: Final = 256 * PAGE
 MAX_READERS: Final = 4096
 LOCK_BYTES: Final = MAX_READERS * 64 + 4096  # a cache line for each reader, and the header
 REMEDY: Final = (
-    "see what is damaged with `greenroom verify`, then bring back a backup with `greenroom restore`, "
-    "or save what is sound with `greenroom repair`"
+    "see what is damaged with `greenroom verify`, then bring back a backup with `greenroom restore FILE`, "
+    "or save what is sound with `greenroom repair FILE`"
 )
 
 

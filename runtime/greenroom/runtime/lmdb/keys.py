@@ -214,6 +214,7 @@ def decode(payload: bytes, of: type[T]) -> T:
         value: T = _DECODERS[of](payload)
     except msgspec.DecodeError as error:
         raise StoreDamagedError(
-            f"a stored record does not fit {of}: {error}; run `greenroom verify`, then `greenroom restore`"
+            f"a stored record does not fit {of}: {error}; "
+            "run `greenroom verify`, then `greenroom restore FILE`"
         ) from error
     return value

@@ -108,7 +108,7 @@ def unwrap(wrapped: bytes, unlock: bytes | None, name: str) -> bytes:
         )
     except (InvalidTag, ValueError) as error:
         raise StoreDamagedError(
-            f"the wrapped key of {name} is damaged; bring back a backup with `greenroom restore`"
+            f"the wrapped key of {name} is damaged; bring back a backup with `greenroom restore FILE`"
         ) from error
 
 

@@ -69,7 +69,7 @@ def check_store(owner: FolderLock, encryption: Encryption | None = None) -> Stor
     if owner.lost:
         raise StoreDamagedError(
             f"{path} is missing or empty and was not when the last owner left; bring back a backup with "
-            f"`greenroom restore`, or remove {owner.folder / OWNER_FILE} to begin anew"
+            f"`greenroom restore FILE`, or remove {owner.folder / OWNER_FILE} to begin anew"
         )
     try:
         if not path.exists() or not path.stat().st_size:

@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 
 from greenroom.runtime.base.errors import GreenroomError
-from greenroom.runtime.lmdb.files import FILE_MODE, FOLDER_MODE
+from greenroom.runtime.lmdb.files import FILE_MODE, FOLDER_MODE, SPOOL_FOLDER
 from greenroom.transports.clients.hooks.client_json import replace_surrogates
 from greenroom.transports.clients.hooks.spool_folder import (
     FOLDER_FLAGS,
@@ -87,6 +87,16 @@ def failures_of(folder: Path) -> Failures:
     last = failures[-1]
     untold = sum(reported is None or line.at > reported for line in failures)
     return Failures(len(failures), last.at, last.hook, last.sentence, untold)
+
+
+def failure_files(folder: Path) -> list[Path]:
+    """Return the files with failures of a folder's hooks."""
+    found = (
+        (place / SPOOL_FOLDER if has_spool else place) / name
+        for place, has_spool in _places(folder)
+        for name in (_OLDER, _FILE)
+    )
+    return [path for path in found if path.exists()]
 
 
 def _now() -> datetime:

@@ -17,6 +17,9 @@ from greenroom.transports.clients.table import SERVER, Client, Format
 
 _TEXTS: Final[dict[Format, ModuleType]] = {"json": json_text, "yaml": yaml_text, "toml": toml_text}
 
+LEFT_ALONE: Final = "it is left alone"
+"""What happens to a file that cannot be edited."""
+
 
 class SetupError(GreenroomError):
     """A client's file was left unchanged; the sentence says why."""
@@ -49,15 +52,15 @@ def put_in(
 ) -> tuple[str | None, Record]:
     """Return the text of the file with the entry, and the record of the edit."""
     without = text
-    if record is not None and text is not None and find_entry(client, text) == record.entry:
-        if record.entry == entry:
+    held = find_entry(client, text)
+    if record is not None and text is not None and held is not None:
+        if held == entry == record.entry:
             return text, record
-        without = take_out(client, text, record)
+        # Also of an entry that was changed since: it is replaced, and what was there before it is kept.
+        without = take_out(client, text, msgspec.structs.replace(record, entry=held))
     before = _parsed(client, without or "")
     if not isinstance(before.get(client.key), dict | None):
-        raise SetupError(
-            f"{client.path()} has something else than servers under {client.key}; it is left alone"
-        )
+        raise SetupError(f"{client.path()} has something else than servers under {client.key}; {LEFT_ALONE}")
     wanted = copy.deepcopy(before)
     wanted[client.key] = {**(before.get(client.key) or {}), SERVER: entry}
     if before == wanted:
@@ -111,11 +114,9 @@ def parse_members(path: Path, text_format: Format, text: str) -> dict[str, Any]:
     try:
         value = _TEXTS[text_format].parse(text)
     except (ValueError, RecursionError) as error:
-        raise SetupError(
-            f"{path} cannot be read as {text_format.upper()} ({error}); it is left alone, mend it first"
-        ) from None
+        raise SetupError(f"{path} cannot be read as {text_format.upper()} ({error}); {LEFT_ALONE}") from None
     if not isinstance(value, dict):
-        raise SetupError(f"{path} has no members but one value; it is left alone")
+        raise SetupError(f"{path} has no members but one value; {LEFT_ALONE}")
     return value
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from greenroom.transports.clients.setup.change import Record
 from greenroom.transports.clients.table import Client
+
+AGAIN: Final = "set it up again"
+"""The remedy for most faults."""
 
 
 class Start(NamedTuple):
@@ -47,7 +50,7 @@ def may_be_run(client: Client, entry: Any, record: Record | None, wanted: Start)
 def faults(client: Client, entry: Any, record: Record | None, wanted: Start) -> list[str]:
     """Return the faults of an entry, one sentence each."""
     if entry is None:
-        gone = "its entry was set up and has gone, perhaps with the client's own writing; set it up again"
+        gone = f"its entry was set up and has gone, perhaps with the client's own writing; {AGAIN}"
         return [] if record is None else [gone]
     start = start_of(client, entry)
     if start is None:
@@ -64,7 +67,7 @@ def _of_program(start: Start, wanted: Start) -> list[str]:
     if not Path(start.command).is_absolute():
         return [f"it names {start.command} without a folder, which a program of the desktop may not find"]
     if not Path(start.command).exists():
-        return [f"there is no {start.command}; set it up again"]
+        return [f"there is no {start.command}; {AGAIN}"]
     if not os.access(start.command, os.X_OK):
         return [f"{start.command} is not executable"]
     if start.command != wanted.command:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -79,9 +80,11 @@ async def try_start(command: str, arguments: list[str]) -> Found:
                 info = client.server_info
                 return Found(info.version if info else "of no version", len(listed.tools))
     except Exception as error:  # noqa: BLE001 - any failure of a foreign program becomes one sentence
-        raise SetupError(
-            f"{command} does not answer as a server ({error}); run it on a terminal to see why"
-        ) from None
+        first: BaseException = error
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        why = f"{command} does not answer as a server ({first})"
+        raise SetupError(f"{why}; see why on a terminal: {shlex.join([command, *arguments])}") from None
 
 
 _COMMAND_SECONDS: Final = 20.0  # seconds; Claude Code takes a fifth of one

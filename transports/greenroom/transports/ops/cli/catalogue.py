@@ -102,18 +102,20 @@ _TO_BEGIN_WITH: Final = {
         "set Greenroom up in the clients on this machine, or undo that",
         {"clients": "which, such as cursor or claude-code [default those that are installed]"},
         {
-            "--yes": Option("write without asking"),
+            "--yes": Option("write without asking; for all that is found, if no client is named"),
             "--print": Option("only show the changes", dest="only_print"),
             "--check": Option("say what is installed, configured and wrong, and try what is configured"),
             "--undo": Option("take back what was set up, and nothing else"),
             "--hooks": Option("the client's hooks as well; with --undo, take back those alone"),
+            "--no-hooks": Option("do not ask about hooks"),
             "--plugin": Option("write a plugin for Claude Code there, with server and hooks", "FOLDER"),
         },
         several=True,
         optional=True,
+        settings=frozenset({"tools"}),
         examples=(
             *("setup", "setup cursor codex --yes", "setup claude-code --hooks", "setup --check --json"),
-            "setup --undo",
+            *("setup cursor --tools core,knowledge,code", "setup --undo"),
         ),
     ),
     "serve": Command(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
@@ -12,10 +13,13 @@ from typing import Final
 import msgspec
 
 from greenroom.transports.base.config.load import Resolved
-from greenroom.transports.clients.hooks.failures import failures_of
+from greenroom.transports.clients.hooks.failures import failure_files, failures_of
 from greenroom.transports.clients.hooks.spool import MAX_BYTES, MAX_FILES, REFUSED, waiting
+from greenroom.transports.clients.setup.change import LEFT_ALONE
+from greenroom.transports.clients.setup.faults import AGAIN
 from greenroom.transports.clients.table import CLIENTS, HOOK_CLIENTS
 from greenroom.transports.ops.cli.commands.setup_check import Checked, inspect_client, try_out
+from greenroom.transports.ops.cli.doctor.advice import with_flags
 from greenroom.transports.ops.cli.doctor.examination import CHECKS, examine
 from greenroom.transports.ops.cli.doctor.facts import Facts
 from greenroom.transports.ops.cli.doctor.finding import Finding, Report, exit_code, ok, under, warning, worst
@@ -28,7 +32,8 @@ async def doctor(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Run all checks and print the findings; return the exit code."""
     findings = await examine(resolved, os.environ, checks=ALL_CHECKS)
     if chosen.try_clients:
-        findings += under("clients", await try_clients(resolved))
+        tried = under("clients", await try_clients(resolved))
+        findings += [with_flags(each, resolved) for each in tried]
     findings = [_printable(each) for each in findings]
     if chosen.json:
         report = Report(
@@ -92,13 +97,13 @@ async def try_clients(resolved: Resolved) -> list[Finding]:
 
 def of_client(result: Checked) -> Iterator[Finding]:
     """Return the findings about a client; no findings if it is not configured."""
-    with_hooks = "" if result.hooks is None else " --hooks"
     for sentence in result.wrong:
-        again = (
-            f"do what it says, or look at {result.file}, or set it up again: "
-            f"greenroom setup {result.client}{with_hooks}"
-        )
-        yield warning(f"{result.client}: {sentence}", again)
+        what, _, remedy = sentence.rpartition("; ")
+        if not what or remedy == AGAIN:
+            remedy = f"set it up again: greenroom setup {result.client} --yes"
+        elif remedy == LEFT_ALONE:
+            remedy = f"mend it by hand: {result.file}"
+        yield warning(f"{result.client}: {what or sentence}", remedy)
     if result.configured and not result.wrong:
         state = [f"configured in {result.file}"]
         if result.hooks is not None:
@@ -122,7 +127,8 @@ def check_hooks(facts: Facts) -> Iterator[Finding]:
         f"{failures.last_at:%Y-%m-%d %H:%M:%S} UTC: {failures.last_sentence}"
     )
     if _now(facts) - failures.last_at < _RECENT:
-        yield warning(sentence, "do what it says; a hook that fails does not block its client")
+        files = shlex.join(map(str, failure_files(facts.settings.data)))
+        yield warning(sentence, f"do what it says, and forget the failures then: rm {files}")
     else:
         yield ok(sentence)
 
@@ -130,11 +136,11 @@ def check_hooks(facts: Facts) -> Iterator[Finding]:
 def check_spool(facts: Facts) -> Iterator[Finding]:
     """Report the events that wait in the spool, and its unreadable files."""
     found = waiting(facts.settings.data)
-    place = facts.place.path / "spool"
     if found.refused:
+        refused = facts.place.path / "spool" / REFUSED
         yield warning(
-            f"{found.refused:,} files could not be read and were set aside in {place / REFUSED}",
-            "check whether anything in them is missing, and remove them",
+            f"{found.refused:,} files could not be read and were set aside in {refused}",
+            f"check whether anything in them is missing, and remove them: rm -r {shlex.quote(str(refused))}",
         )
     if not found.files:
         yield ok("nothing waits")

@@ -1,11 +1,14 @@
-"""`greenroom setup`: adds Greenroom to clients' files, tries the server, and can undo both."""
+"""`greenroom setup`: adds Greenroom to clients' files, tries the server, and can undo it."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import shlex
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -23,18 +26,34 @@ from greenroom.transports.clients.setup.files import check_below, keep_record, r
 from greenroom.transports.clients.setup.plugin import MANIFEST, PLUGIN, is_plugin, plugin_files
 from greenroom.transports.clients.setup.programs import put_by_client, remove_by_client, try_start
 from greenroom.transports.clients.table import BY_HAND, CLIENTS, SERVER, Client
-from greenroom.transports.ops.cli.commands.setup_check import check
 from greenroom.transports.ops.cli.commands.setup_hooks import (
+    has_hooks,
     hooks_record,
-    is_agreed,
     own_hook_entries,
     set_up_hooks,
-    show_change,
     take_back_hooks,
+)
+from greenroom.transports.ops.cli.commands.setup_plan import Change, Plan, show_change
+from greenroom.transports.ops.cli.commands.setup_questions import (
+    DEFAULT_TOOLS,
+    MORE_TOOLS,
+    CancelledError,
+    ask_clients,
+    ask_consent,
+    ask_hooks,
+    ask_tools,
+    can_ask,
+    held_tools,
+    list_found,
 )
 from greenroom.transports.ops.cli.output import complain, remark, say
 from greenroom.transports.ops.cli.support.startup_notice import start_command
 from greenroom.transports.ops.cli.support.terminal import printable
+
+TRY_NOW: Final = (
+    'Say to your agent: "Remember that we deploy on Thursdays." '
+    'In another client, or tomorrow: "When do we deploy?"'
+)
 
 
 async def setup(chosen: argparse.Namespace, resolved: Resolved) -> int:
@@ -50,16 +69,103 @@ async def setup(chosen: argparse.Namespace, resolved: Resolved) -> int:
         nothing = "nothing is set up" if chosen.undo else known
         return complain("setup", nothing, exit_codes.FAILED)
     if chosen.check:
+        from greenroom.transports.ops.cli.commands.setup_check import check  # noqa: PLC0415 - slow, and only to check
+
         return await check(names, resolved, as_json=chosen.json)
-    code = exit_codes.OK
-    parts = [_one, set_up_hooks] if chosen.hooks and not chosen.undo else [_one]
-    for name in names:
-        for part in parts:
+    try:
+        answers = _ask(names, chosen, resolved)
+    except CancelledError as error:
+        return complain("setup", str(error), exit_codes.FAILED)
+    return await _carry_out(answers, resolved)
+
+
+def _ask(names: list[str], chosen: argparse.Namespace, resolved: Resolved) -> argparse.Namespace:
+    """Return the options with the user's answers to what they leave open."""
+    answers = argparse.Namespace(**vars(chosen), names=names)
+    asks = can_ask() and not (chosen.yes or chosen.only_print or chosen.undo)
+    if not (chosen.clients or chosen.undo):
+        list_found(names)
+        answers.names = ask_clients(names) if asks else names
+    answers.profiles = _named_profiles(resolved)
+    if asks and answers.profiles is None:
+        answers.profiles = ask_tools(answers.names)
+    answers.with_hooks = answers.names if chosen.hooks and not chosen.undo else []
+    if asks and not (chosen.hooks or chosen.no_hooks):
+        answers.with_hooks = ask_hooks([name for name in answers.names if not has_hooks(name)])
+    return answers
+
+
+def _named_profiles(resolved: Resolved) -> tuple[str, ...] | None:
+    return None if resolved.sources["tools"].kind == "default" else resolved.settings.tools
+
+
+async def _carry_out(chosen: argparse.Namespace, resolved: Resolved) -> int:
+    """Show all changes, ask for consent once, write, and try the server."""
+    code, plan = exit_codes.OK, Plan()
+    for name in chosen.names:
+        for part in [_one, set_up_hooks] if name in chosen.with_hooks else [_one]:
             try:
-                await part(name, chosen, resolved)
+                part(name, chosen, resolved, plan)
             except SetupError as error:
-                code = complain("setup", f"{name}: {printable(str(error))}", exit_codes.FAILED)
-    return code
+                code = _failed(name, error)
+    if chosen.only_print:
+        return code
+    if plan.changes and not _is_agreed(chosen):
+        return exit_codes.FAILED
+    for change in list(plan.changes):
+        try:
+            await change.carry_out()
+        except SetupError as error:
+            code = _failed(change.client, error)
+            plan.changes.remove(change)
+        else:
+            say(f"{change.client}: {change.done}")
+    if chosen.undo or (code != exit_codes.OK and not plan.changes):
+        return code
+    return max(code, await _try_out(plan.changes))
+
+
+def _failed(name: str, error: SetupError) -> int:
+    return complain("setup", f"{name}: {printable(str(error))}", exit_codes.FAILED)
+
+
+def _is_agreed(chosen: argparse.Namespace) -> bool:
+    """Ask for consent, if there is a terminal; else say what it would need."""
+    nothing = f"nothing was {'taken back' if chosen.undo else 'written'}"
+    if chosen.yes:
+        return True
+    if not can_ask():
+        remark(f"greenroom setup: {nothing}: there is no terminal to ask on, and --yes is not given")
+        if not chosen.undo:
+            remark(
+                "greenroom setup: besides --yes it takes the names of clients, "
+                f"--tools {','.join(MORE_TOOLS)} for documents and code as well, and --hooks"
+            )
+        return False
+    question = "Take this back?" if chosen.undo else "Write this?"
+    with suppress(CancelledError):
+        if ask_consent(question):
+            return True
+    complain("setup", nothing, exit_codes.FAILED)
+    return False
+
+
+async def _try_out(changes: Sequence[Change]) -> int:
+    """Start the server once, and print what to do now.
+
+    The servers of the clients differ in the agents' names alone.
+    """
+    start = next((each.start for each in changes if each.start is not None), None)
+    if start is not None:
+        try:
+            found = await try_start(*start)
+        except SetupError as error:
+            return complain("setup", printable(str(error)), exit_codes.FAILED)
+        say(f"greenroom {found.version} starts and lists {found.tools} tools")
+    for each in changes:
+        say(f"{each.client}: now {each.after}")
+    say(TRY_NOW)
+    return exit_codes.OK
 
 
 def _unfit(chosen: argparse.Namespace) -> str | None:
@@ -68,6 +174,8 @@ def _unfit(chosen: argparse.Namespace) -> str | None:
         return "take one of --undo, --check and --print"
     if chosen.plugin and (chosen.clients or chosen.undo or chosen.check):
         return "--plugin takes no client, --undo or --check"
+    if chosen.hooks and chosen.no_hooks:
+        return "take one of --hooks and --no-hooks"
     if chosen.json and not chosen.check:
         return "--json goes with --check"
     unknown = [name for name in chosen.clients if name not in CLIENTS and name not in BY_HAND]
@@ -88,9 +196,9 @@ def _find_clients(*, every: bool, recorded: bool) -> list[str]:
     ]
 
 
-async def _one(name: str, chosen: argparse.Namespace, resolved: Resolved) -> None:
+def _one(name: str, chosen: argparse.Namespace, resolved: Resolved, plan: Plan) -> None:
     if name in BY_HAND:
-        command, arguments = start_command(name, resolved)
+        command, arguments = _start(name, chosen, resolved)
         entry = {"mcpServers": {SERVER: {"command": command, "args": arguments}}}
         say(BY_HAND[name])
         say(json.dumps(entry, indent=2, ensure_ascii=False))
@@ -99,33 +207,39 @@ async def _one(name: str, chosen: argparse.Namespace, resolved: Resolved) -> Non
     if client.project:
         check_below(client.path(), Path.cwd())
     if chosen.undo:
-        await _undo(name, client, chosen)
+        _undo(name, client, chosen, plan)
     else:
-        await _set_up(name, client, chosen, resolved)
+        _set_up(name, client, chosen, resolved, plan)
 
 
-async def _set_up(name: str, client: Client, chosen: argparse.Namespace, resolved: Resolved) -> None:
-    path, text = client.path(), read(client.path())
+def _start(name: str, chosen: argparse.Namespace, resolved: Resolved) -> tuple[str, list[str]]:
+    """Return the command that a client starts, with the chosen tools or its own."""
     command, arguments = start_command(name, resolved)
-    entry, known = client.entry(command, arguments), record_of(path)
-    wanted, record = put_in(client, text, entry, known)
+    tools = ",".join(chosen.profiles or ())
+    if chosen.profiles is None and name in CLIENTS:
+        tools = held_tools(CLIENTS[name]) or ""
+    if tools not in {"", ",".join(DEFAULT_TOOLS)}:
+        arguments += ["--tools", tools]
+    return command, arguments
+
+
+def _set_up(name: str, client: Client, chosen: argparse.Namespace, resolved: Resolved, plan: Plan) -> None:
+    path, text = client.path(), plan.text_of(client.path())
+    command, arguments = _start(name, chosen, resolved)
+    known = record_of(path)
+    wanted, record = put_in(client, text, client.entry(command, arguments), known)
     if wanted == text:
         say(f"{name}: {printable(str(path))} has it already")
-    else:
-        _show(client, text, wanted, ours_before=known is not None, ours_after=True)
-        if client.own is not None and client.program() is not None:
-            say(f"{name}: with its own command, `{client.programs[0]} {' '.join(client.own.add)} …`")
-        if chosen.only_print:
-            return
-        if not await is_agreed(name, chosen):
-            raise SetupError("nothing was written; --yes does it")
+        return
+    _show(client, text, wanted, ours_before=known is not None, ours_after=True)
+    if client.own is not None and client.program() is not None:
+        say(f"{name}: with its own command, `{client.programs[0]} {' '.join(client.own.add)} …`")
+
+    async def carry_out() -> None:
         keep_record(path, record)  # stored first, so that every change can be undone
         await _put(name, client, text, wanted, record)
-        say(f"{name}: written")
-    if not chosen.only_print:
-        found = await try_start(command, arguments)
-        say(f"{name}: greenroom {found.version} starts and lists {found.tools} tools")
-        say(f"{name}: now {client.after}")
+
+    plan.add(Change(name, carry_out, "written", client.after, (command, arguments)), path, wanted)
 
 
 async def _put(name: str, client: Client, text: str | None, wanted: str | None, record: Record) -> None:
@@ -145,23 +259,25 @@ async def _put(name: str, client: Client, text: str | None, wanted: str | None, 
     replace(path, text, wanted)
 
 
-async def _undo(name: str, client: Client, chosen: argparse.Namespace) -> None:
-    """Undo a setup, last change first, since entry and hooks may share a file."""
+def _undo(name: str, client: Client, chosen: argparse.Namespace, plan: Plan) -> None:
+    """Plan to undo a setup, last change first: entry and hooks may share a file."""
     path, record = client.path(), None if chosen.hooks else record_of(client.path())
     if record is None and hooks_record(name) is None:
         raise SetupError("it was not set up by this command, so nothing is taken back")
-    await take_back_hooks(name, chosen)
+    take_back_hooks(name, plan)
     if record is None:
         return
-    text = read(path)
+    text = plan.text_of(path)
     without = None if text is None else take_out(client, text, record)
     if without != text:
         _show(client, text, without, ours_before=True, ours_after=False)
-        if not await is_agreed(name, chosen):
-            raise SetupError("nothing was taken back; --yes does it")
-        await _take(name, client, text, without, record)
-    keep_record(path, None)
-    say(f"{name}: taken back")
+
+    async def carry_out() -> None:
+        if without != text:
+            await _take(name, client, text, without, record)
+        keep_record(path, None)
+
+    plan.add(Change(name, carry_out, "taken back"), path, without)
 
 
 async def _take(name: str, client: Client, text: str | None, without: str | None, record: Record) -> None:
@@ -194,9 +310,9 @@ def _show(
 def _write_plugin(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Write the plugin into a new or empty folder, or replace an earlier plugin."""
     name, folder = "claude-code", Path(chosen.plugin).absolute()
-    files = plugin_files(
-        CLIENTS[name].entry(*start_command(name, resolved)), own_hook_entries(name, resolved)
-    )
+    chosen.profiles = _named_profiles(resolved)
+    start = _start(name, chosen, resolved)
+    files = plugin_files(CLIENTS[name].entry(*start), own_hook_entries(name, resolved))
     try:
         _check_free(folder)
         for path, text in files.items():

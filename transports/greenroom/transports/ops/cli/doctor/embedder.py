@@ -91,7 +91,8 @@ def _stored(facts: Facts, choice: EmbedderChoice) -> Iterator[Finding]:
         yield warning(
             f"the store has vectors of another embedder ({', '.join(map(str, others))}), which a server with "
             f"{choice} replaces over time",
-            "let it do so, or choose the earlier one with --embedder or `greenroom embedder install`",
+            "let it do so, or choose the earlier one with --embedder; if that was minilm and is not here: "
+            "greenroom embedder install minilm",
         )
 
 

@@ -14,6 +14,7 @@ from greenroom.runtime import GreenroomError
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
 from greenroom.transports.ops.cli.doctor import embedder, folder, machine, program, store
+from greenroom.transports.ops.cli.doctor.advice import with_flags
 from greenroom.transports.ops.cli.doctor.facts import Facts, Mounts, Place, gather
 from greenroom.transports.ops.cli.doctor.finding import Finding, error, refused, under
 
@@ -75,7 +76,7 @@ async def examine(
     async with trio.open_nursery() as nursery:
         for topic, check in checks.items():
             nursery.start_soon(run, topic, check)
-    return [each for findings in found.values() for each in findings]
+    return [with_flags(each, resolved) for findings in found.values() for each in findings]
 
 
 async def _checked(topic: str, check: Check, facts: Facts, limiter: trio.CapacityLimiter) -> list[Finding]:

@@ -12,7 +12,7 @@ from typing import Final
 from greenroom.runtime import StoreError, older_stores
 from greenroom.runtime.journal.secrets import find_secret, read_secret
 from greenroom.runtime.lmdb.environment import FORMAT_VERSION, REMEDY
-from greenroom.runtime.lmdb.files import DATA_FILE, FILE_MODE, FOLDER_MODE, is_remote
+from greenroom.runtime.lmdb.files import DATA_FILE, FILE_MODE, FOLDER_MODE, OWNER_FILE, is_remote
 from greenroom.runtime.maintenance.temporary_copies import left_over
 from greenroom.transports.base import exit_codes
 from greenroom.transports.ops.cli.doctor.facts import Facts, Place
@@ -50,7 +50,8 @@ def check(facts: Facts) -> Iterator[Finding]:
 def _without(place: Place, what: str) -> Finding:
     return warning(
         f"{place.path} {what}; the first `greenroom serve` makes a store there",
-        f"if there should already be a store, {_ELSEWHERE}",
+        "make one: greenroom setup --yes; without a client here: greenroom serve; or, if there should "
+        f"already be a store, {_ELSEWHERE}",
     )
 
 
@@ -74,7 +75,8 @@ def _store(facts: Facts) -> Iterator[Finding]:
     place = facts.place
     if (place.path / DATA_FILE).is_symlink():
         sentence = f"{place.path / DATA_FILE} is a link, so the lock of the folder would not protect it"
-        yield error(sentence, "put the file itself there")
+        real = shlex.join([os.path.realpath(place.path / DATA_FILE), str(place.path / DATA_FILE)])
+        yield error(sentence, f"put the file itself there, while no server uses it: mv {real}")
     if not os.access(place.path, os.W_OK | os.X_OK):
         sentence = f"{place.path} cannot be written by this user, so no server can use it"
         remedy = "run servers as the user whose folder it is, or mount its disk for writing"
@@ -117,14 +119,17 @@ def _left_over(facts: Facts) -> Iterator[Finding]:
 
 
 _NOT_UNDERSTOOD: Final = "the request cannot be understood"
-_RESTORE: Final = "bring a backup back with `greenroom restore`, or see `greenroom verify`"
+_RESTORE: Final = "bring a backup back: greenroom restore FILE"
+_VERIFY: Final = "check the store: greenroom verify"
 
 
 def check_locks(facts: Facts) -> Iterator[Finding]:
     """Report the owner of the folder, or how the last owner left the folder."""
     if facts.lock_trouble:
         sentence = f"who owns the folder cannot be found out: {facts.lock_trouble}"
-        yield error(sentence, "give this user the right to read it")
+        lock = facts.place.path / OWNER_FILE
+        remove = f"remove the link, a server makes the file anew: rm {shlex.quote(str(lock))}"
+        yield error(sentence, remove if lock.is_symlink() else "give this user the right to read it")
     elif facts.owner is not None:
         yield from _owner(facts, facts.owner)
     elif facts.place.kind in {"store", "no store"}:
@@ -181,18 +186,18 @@ def _left(facts: Facts) -> Iterator[Finding]:
     match None if lock is None else lock.left:
         case "lost":
             sentence = f"the store was in {facts.place.path} when its last owner left, and is gone or empty"
-            remedy = f"{_RESTORE}; or remove owner.lock there to begin anew"
-            yield error(sentence, remedy, exit_codes.DAMAGED)
+            remove = f"rm {shlex.quote(str(facts.place.path / OWNER_FILE))}"
+            yield error(sentence, f"{_RESTORE}; or begin anew: {remove}", exit_codes.DAMAGED)
         case "doubt":
             sentence = "the last owner found damage in the store; the next start reads all of it first"
-            yield error(sentence, _RESTORE, exit_codes.DAMAGED)
+            yield error(sentence, f"{_VERIFY}; if that finds any, {_RESTORE}", exit_codes.DAMAGED)
         case "fault":
             fault = lock.fault if lock is not None else ""
             sentence = f"the last owner crashed ({fault}), perhaps because of a damaged file"
-            yield warning(sentence, "check the store: greenroom verify")
+            yield warning(sentence, _VERIFY)
         case "changed":
             sentence = "the store was changed or replaced while no process owned it"
-            yield warning(sentence, "check the store: greenroom verify")
+            yield warning(sentence, _VERIFY)
         case "died":
             yield ok(
                 "no process owns the folder; the last one was killed or went down with the system, so the "
@@ -203,7 +208,7 @@ def _left(facts: Facts) -> Iterator[Finding]:
                 "the store was open when its last owner ended or the folder was copied; these are not "
                 "the same files, or the system was restarted since, so the next start checks its structure"
             )
-            yield warning(sentence, "start a server, or check the store: greenroom verify")
+            yield warning(sentence, f"start a server, or {_VERIFY}")
         case _:
             yield ok("no process owns the folder, and the last one left it in order")
 
@@ -229,7 +234,7 @@ def _folder(facts: Facts) -> Iterator[Finding]:
         yield from _of_another(path, status.st_uid)
     if status.st_mode & _OTHERS:
         sentence = f"{path} has mode {stat.S_IMODE(status.st_mode):04o}: others may look into it"
-        yield warning(sentence, f"chmod {FOLDER_MODE:o} {path}")
+        yield warning(sentence, f"chmod {FOLDER_MODE:o} {shlex.quote(str(path))}")
     loose, foreign = [], []
     for entry in os.scandir(path):
         own = entry.stat(follow_symlinks=False)
@@ -240,11 +245,11 @@ def _folder(facts: Facts) -> Iterator[Finding]:
     if loose:
         yield warning(
             f"others may read or change {_named(loose)} in {path}, if they get into it",
-            f"chmod go= {' '.join(str(path / name) for name in sorted(loose))}",
+            f"chmod go= {shlex.join(str(path / name) for name in sorted(loose))}",
         )
     if foreign:
         sentence = f"{_named(foreign)} in {path} belongs to another user than the folder"
-        yield warning(sentence, f"as root: chown -R {status.st_uid} {path}")
+        yield warning(sentence, f"as root: chown -R {status.st_uid} {shlex.quote(str(path))}")
 
 
 def _named(names: list[str]) -> str:
@@ -294,4 +299,5 @@ def _tls_key(facts: Facts) -> Iterator[Finding]:
         yield error(sentence, "name the right file with --tls-key")
         return
     if mode & _OTHERS:
-        yield warning(f"others may read or change the key of TLS {key}", f"chmod {FILE_MODE:o} {key}")
+        remedy = f"chmod {FILE_MODE:o} {shlex.quote(str(key))}"
+        yield warning(f"others may read or change the key of TLS {key}", remedy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -67,8 +68,8 @@ def _owner(facts: Facts, own: str) -> Iterator[Finding]:
 
 _REMEDIES: Final[Mapping[str, str]] = {
     "store": "look into the server's log for why, and check the store: greenroom verify",
-    "actors": "find the traceback in the server's log, mend the cause, then: greenroom readmit KIND KEY",
-    "messages": "look into the server's log for which and why",
+    "actors": "find the traceback in the server's log, mend the cause, and then",
+    "messages": "look into the server's log for which and why; the next start counts anew",
 }
 """The remedy for each part that this check covers; other checks cover other parts."""
 
@@ -81,11 +82,21 @@ def check_server(facts: Facts) -> Iterator[Finding]:
     for name, remedy in _REMEDIES.items():
         part = facts.parts[name]
         if part.status == "degraded":
-            yield warning(f"{name}: {part.cause}", remedy)
+            again = _readmit(facts) if name == "actors" else ""
+            yield warning(f"{name}: {part.cause}", f"{remedy}{again}")
         else:
             well.append(name)
     if well:
         yield ok(f"its {', '.join(well)} are well")
+
+
+def _readmit(facts: Facts) -> str:
+    """Return the commands that readmit the actors that were set aside."""
+    aside = ((facts.figures or {}).get("actors") or {}).get("set_aside") or []
+    pairs = (each.partition("/") for each in aside)
+    return "".join(
+        f": greenroom readmit {shlex.quote(kind)} {shlex.quote(key)};" for kind, _, key in pairs
+    ).rstrip(";")
 
 
 def check_settings(facts: Facts) -> Iterator[Finding]:

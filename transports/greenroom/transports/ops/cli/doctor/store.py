@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
@@ -12,6 +13,7 @@ from greenroom.actors.core.audit.record import JOURNAL
 from greenroom.actors.knowledge.corpora.storage.records import MASKED_INDEX, MaskedFile
 from greenroom.runtime import GreenroomError, StoreDamagedError, StoreKeyError
 from greenroom.runtime.journal.checkpoints import SUFFIX, CheckpointFile
+from greenroom.runtime.lmdb.files import DATA_FILE
 from greenroom.runtime.lmdb.lock_file import DIGEST_BYTES
 from greenroom.runtime.lmdb.lock_state import is_byte_for_byte
 from greenroom.runtime.maintenance.survey import damaged_records_of
@@ -21,7 +23,9 @@ from greenroom.transports.ops.cli.doctor.facts import Facts
 from greenroom.transports.ops.cli.doctor.finding import Finding, error, ok, refused, warning
 from greenroom.transports.ops.cli.support.open_store import encryption
 
-_REMEDY: Final = "save what is sound: greenroom repair FILE; or bring back a backup: greenroom restore FILE"
+_REMEDY: Final = (
+    "save what is sound: greenroom repair FILE; then take that, or a backup: greenroom restore FILE"
+)
 
 
 def check_records(facts: Facts) -> Iterator[Finding]:
@@ -54,7 +58,7 @@ def _by_reading(facts: Facts) -> Iterator[Finding]:
             "check the disk and the memory; no program wrote to the file",
         )
     if facts.place.file_bytes > DIGEST_BYTES:
-        yield ok("the records of so large a store are not read here: greenroom verify reads them")
+        yield ok("the records of so large a store are not read here; `greenroom verify` reads them")
         return
     try:
         found = damaged_records_of(folder, encryption(facts.settings), trio.from_thread.check_cancelled)
@@ -149,7 +153,7 @@ def check_audit(facts: Facts) -> Iterator[Finding]:
             yield warning(
                 f"records {gap.first:,} to {gap.last:,} had been seen and were gone at a start on "
                 f"{day(gap.time / _MICROSECONDS)}: someone had put an older store there, or cut the log",
-                "see what there is: greenroom audit verify",
+                "nothing brings them back, so this finding stays; see what there is: greenroom audit verify",
             )
     checkpoints = seen.checkpoints(JOURNAL)
     last = max((each.count for each in checkpoints), default=0)
@@ -158,7 +162,8 @@ def check_audit(facts: Facts) -> Iterator[Finding]:
         yield warning(
             f"the store ends with record {count:,}, and record {last:,} has been seen: an older store was "
             "put there other than with `greenroom restore`",
-            "bring the newer store back, or take this one: greenroom restore FILE",
+            "bring back a backup of the newer store, or accept this one, whose file is copied first "
+            f"(cp {shlex.quote(str(facts.place.path / DATA_FILE))} FILE): greenroom restore FILE",
         )
     elif checkpoints:
         yield ok(f"{last:,} records were seen up to {day(checkpoints[-1].time / _MICROSECONDS)}")

@@ -82,7 +82,11 @@ def program() -> tuple[str, list[str]]:
 def start_command(name: str, resolved: Resolved) -> tuple[str, list[str]]:
     """Return the command that starts a server, without folder and user if these are defaults."""
     command, before = program()
-    return command, [*before, "serve", "--agent", name.removesuffix("-project"), *owner_options(resolved)]
+    options = owner_options(resolved)
+    for key in ("secrets", "encryption_key"):  # of the last only the place is named
+        if resolved.sources[key].kind != "default":
+            options += [flag(key), str(getattr(resolved.settings, key))]
+    return command, [*before, "serve", "--agent", name.removesuffix("-project"), *options]
 
 
 def owner_options(resolved: Resolved) -> list[str]:
