@@ -199,7 +199,7 @@ def _batches(files: Iterable[DocumentListed]) -> Iterator[list[DocumentListed]]:
 async def _find_candidates(
     parsers: Parsers, root: str, pattern: Pattern, batch: Sequence[DocumentListed]
 ) -> Collection[int]:
-    """Return the positions of the files that may match, or of which that is not known."""
+    """Return the positions of the files that may match."""
     if pattern.what == "query":
         return range(len(batch))
     contents = await read_in_thread(read_unchanged, root, batch)
