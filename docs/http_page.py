@@ -25,7 +25,8 @@ def http_page() -> str:
     return "".join(
         [
             HEAD,
-            "## Paths\n\n| method | path | what | scope |\n| --- | --- | --- | --- |\n",
+            "## Paths\n\nAll are asked by POST, but for those with GET.\n\n",
+            "| path | what | scope |\n| --- | --- | --- |\n",
             *paths(),
             "\n## Statuses\n\n| code | status |\n| --- | --- |\n",
             *(f"| `{code}` | {status} {status.phrase} |\n" for code, status in sorted(STATUSES.items())),
@@ -40,4 +41,5 @@ def paths() -> Iterator[str]:
             name = operation["operationId"]
             what = f"[{operation['summary']}](tools.md#{name})" if name in REQUESTS else operation["summary"]
             scope = f"`{needed_for_request(name)}`" if name in API_REQUESTS else ""
-            yield f"| {method.upper()} | `{path}` | {what} | {scope} |\n"
+            asked = "" if method == "post" else f"{method.upper()} "
+            yield f"| {asked}`{path}` | {what} | {scope} |\n"
