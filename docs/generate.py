@@ -176,7 +176,7 @@ def passport_schema() -> str:
 
 
 def prompts_page() -> str:
-    """Return the page of the prompts: what each is for and takes; what several take stands once."""
+    """Return the page of the prompts; what several take stands once."""
     prompts = prompts_listed()
     counted = Counter(prompt_argument(each) for prompt in prompts for each in prompt.arguments)
     parts = [PROMPTS_INTRODUCTION, *(line for line, count in counted.items() if count > 1)]
@@ -204,15 +204,15 @@ def metrics_page() -> str:
     families = [*request_families([]), *connection_families({}), *savings_families([])]
     said = [(each.type, each.name, each.documentation) for each in families]
     said += [(metric.kind, metric.name, metric.help) for metric in METRICS]
-    rows = [
-        (f"`{name}_total`" if kind == "counter" else f"`{name}`", kind, text)
+    lines = [
+        f"- `{name}{'_total' if kind == 'counter' else ''}` ({kind}): {text}\n"
         for kind, name, text in sorted(said, key=lambda each: each[1])
     ]
     return (
         "# Metrics\n\n"
         "What `/metrics` says, besides `process_…` and `greenroom_build_info`. How to scrape it and what to "
         "watch: [deploy](../how-to/deploy.md#metrics).\n\n"
-        f"{table(('name', 'kind', 'meaning'), rows)}"
+        f"{''.join(lines)}"
     )
 
 
@@ -221,25 +221,21 @@ def metrics_page() -> str:
 
 def settings_page() -> str:
     """Return the page of the settings and of the exit codes."""
-    rows = []
+    lines = []
     for key, setting in settings.all_settings().items():
         default = getattr(settings.Settings, key, None)
-        shown = f"`{setting.reader.show(default)}`" if default else ""
-        flag = (
-            f"`{settings.flag(key)}`"
-            if setting.reader is boolean
-            else f"`{settings.flag(key)} {setting.reader.metavar}`"
-        )
-        rows.append((flag, f"`{settings.variable(key)}`", shown, setting.help))
-    head = ("flag", "variable", "default", "meaning")
+        value = "" if setting.reader is boolean else f" {setting.reader.metavar}"
+        known = f", default `{setting.reader.show(default)}`" if default else ""
+        variable = f"`{settings.variable(key)}`"
+        lines.append(f"- `{settings.flag(key)}{value}` ({variable}{known}): {setting.help}\n")
     exits = [(str(code), meaning) for code, meaning in exit_codes.MEANINGS.items()]
     return (
         "# Settings\n\n"
         "A flag wins over a variable, a variable over the file, the file over the default. "
-        "In the file, `--max-size` is `max_size`. "
+        "In parentheses is the variable; the file has `max_size` for `--max-size`. "
         "`greenroom config` shows what is in force and where it came from. How to use them: "
         "[configure](../how-to/configure.md).\n\n"
-        f"{table(head, rows)}\n"
+        f"{''.join(lines)}\n"
         f"The file is the one that `--config FILE` or `{settings.CONFIG_VARIABLE}` names, "
         "else `greenroom/config.toml` in the platform's folder for a user's configuration.\n\n"
         f"## Exit codes\n\n{table(('code', 'meaning'), exits)}"

@@ -44,16 +44,18 @@ class Exported(NamedTuple):
     text: str
 
 
-def python_pages(told: Mapping[type[msgspec.Struct], str]) -> dict[str, str]:
+def python_pages(placed: Mapping[type[msgspec.Struct], str]) -> dict[str, str]:
     """Return a page for each public package by its file, and the list of them.
 
-    The fields of the classes in ``told`` stand on the page of the tools, at these anchors.
+    The fields of the classes in ``placed`` stand on the page of the tools, at these anchors.
     """
     trees = {
         f"greenroom.{name}": ast.parse(module_path(f"greenroom.{name}").read_text()) for name in PACKAGES
     }
     anchors = {
-        each.__name__: anchor for each, anchor in told.items() if getattr(actors, each.__name__, None) is each
+        each.__name__: anchor
+        for each, anchor in placed.items()
+        if getattr(actors, each.__name__, None) is each
     }
     pages = {
         f"python/{package}.md": package_page(package, tree, anchors if package == "greenroom.actors" else {})
@@ -114,7 +116,7 @@ def definition(name: str, body: list[ast.stmt]) -> Exported:
 
 
 def entry(each: Exported, anchor: str | None) -> str:
-    """Return the section of one public name, whose fields stand at an anchor of the page of the tools."""
+    """Return the section of one public name; its fields may stand with the tools."""
     node, title = each.node, f"## {each.name}"
     if isinstance(node, ast.ClassDef):
         methods = "".join(
@@ -126,10 +128,13 @@ def entry(each: Exported, anchor: str | None) -> str:
             return class_section(title, node, each.text) + methods
         name = each.name if anchor == each.name.lower() else anchor
         fields = f"Fields: [{name}](../tools.md#{anchor})."
-        is_reply = "[" not in class_line(node)  # what it says stands there, too
-        text = each.text.partition("\n\n")[0] if is_reply else each.text
+        text = each.text
+        if name == each.name:  # all that it says stands there
+            text = ""
+        elif "[" not in class_line(node):  # a reply: so does all but its first words
+            text = text.partition("\n\n")[0]
         ran = "".join(f"\n\n`run`: {said}" for _, said in runs(node))
-        return section(title, class_line(node), f"{text}\n\n{fields}{ran}") + methods
+        return section(title, class_line(node), f"{text}\n\n{fields}{ran}".lstrip()) + methods
     if isinstance(node, FUNCTIONS):
         return section(title, signature(node), each.text)
     if isinstance(node, ast.AnnAssign):
@@ -165,11 +170,19 @@ def class_section(title: str, node: ast.ClassDef, docstring: str) -> str:
     lines = [class_line(node)]
     if "Args:" in docstring:  # others are made by the runtime alone
         made = (each for each in node.body if isinstance(each, FUNCTIONS) and each.name == "__init__")
-        lines += [f"    {signature(each)}".replace("\n", "\n    ") for each in made]
+        lines += [call(node.name, each) for each in made]
     text, said = without_attributes(docstring)
     attributes = "".join(attribute_lines(declared(node), said))
     head = section(title, "\n".join(lines), text)
+    if attributes.count("\n") == 1 and not said:
+        return f"{head}Attributes: {attributes.removeprefix('- ')}\n"
     return f"{head}**Attributes**\n\n{attributes}\n" if attributes else head
+
+
+def call(name: str, made: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    """Return how an object of a class is made."""
+    shown = signature(made).replace("__init__", name, 1).removesuffix(" -> None")
+    return f"    {shown}".replace("\n", "\n    ")
 
 
 def without_attributes(docstring: str) -> tuple[str, dict[str, str]]:
@@ -222,7 +235,7 @@ def is_listed(member: ast.stmt) -> bool:
 
 
 def is_run(member: ast.stmt) -> bool:
-    """Return whether a member is what a procedure does, told in one paragraph."""
+    """Return whether a member is what a procedure does, in one paragraph."""
     return (
         isinstance(member, FUNCTIONS)
         and member.name == "run"
@@ -258,21 +271,21 @@ def attribute_lines(declarations: dict[str, tuple[str, str]], said: dict[str, st
 
 def signature(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     """Return how a function is called, over several lines when it is long."""
-    before = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
+    before = "async " if isinstance(node, ast.AsyncFunctionDef) else ""
     decorators = {ast.unparse(each) for each in node.decorator_list}
     if "asynccontextmanager" in decorators:
-        before = "async with"
-    returns = "" if node.returns is None or before == "async with" else f" -> {ast.unparse(node.returns)}"
+        before = "async with "
+    returns = "" if node.returns is None or before == "async with " else f" -> {ast.unparse(node.returns)}"
     arguments = re.sub(r"^self(, )?", "", ast.unparse(node.args))
     if "property" in decorators:
         if node.returns is None:
             return node.name
         return f"{node.name}: {ast.unparse(node.returns)}".replace("'", '"')  # as ruff writes it
-    line = f"{before} {node.name}({arguments}){returns}"
+    line = f"{before}{node.name}({arguments}){returns}"
     if len(line) <= WIDTH:
         return line
     listed = "".join(f"    {each},\n" for each in split_arguments(arguments))
-    return f"{before} {node.name}(\n{listed}){returns}"
+    return f"{before}{node.name}(\n{listed}){returns}"
 
 
 def split_arguments(arguments: str) -> list[str]:

@@ -37,8 +37,8 @@ A parameter may be left out, and is null then, unless it is required or has a de
 after "also" are [parameters of many tools](#parameters-of-many-tools). In answers `?` marks what may be
 absent; a member without a type is one [of many answers](#members-of-many-answers).
 
-A program asks the same requests in Python, by the class named with each tool. An estimated token is four
-bytes of UTF-8.
+A program asks the same requests in [Python](python.md), by the class named with each tool. An estimated
+token is four bytes of UTF-8.
 
 """
 
@@ -122,7 +122,7 @@ def tools_page() -> str:
 
 
 def anchors() -> dict[type[msgspec.Struct], str]:
-    """Return where on the page the fields of a request, a reply or an object stand."""
+    """Return where on the page the fields of requests, replies and objects stand."""
     found = {struct: struct.__name__.lower() for struct in objects()}
     for tool in reversed(LISTED):
         found |= {tool.request: tool.name, reply_type(tool.request): tool.name}
@@ -207,7 +207,7 @@ def tool_section(tool: Tool, common: set[str], often: Mapping[str, str]) -> str:
     own = "".join(f"{line}\n" for line in lines.values() if line not in common)
     return (
         f"## {tool.name}\n\n{tool.description}\n\n"
-        f"{'' if is_write(tool.request) else 'Reads only. '}Python: `{tool.request.__name__}`.\n\n"
+        f"`{tool.request.__name__}`{'' if is_write(tool.request) else ' (reads only)'}\n\n"
         f"{own}{f'- also {also}{chr(10)}' if also else ''}\n"
         f"{answer_words(reply)}{members_words(reply, often)}\n\n"
     )
