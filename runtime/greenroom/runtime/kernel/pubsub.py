@@ -100,7 +100,7 @@ class Subscriber:
         return True
 
     async def wait_heard(self) -> None:
-        """Wait until no later change of its topics is missed, whoever owns the store."""
+        """Wait until no later change is missed, also if another process owns the store."""
         if self._bus.wait_heard is not None:
             await self._bus.wait_heard()
 

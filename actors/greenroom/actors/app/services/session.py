@@ -238,8 +238,8 @@ class SessionService:
     async def delete_session(self, session_id: str) -> bool:
         """Delete a session with all its content; return whether it existed.
 
-        Its id can be reused. The session's user may delete it, or without one the agent that created it. A principal without a user
-        acts for every user.
+        Its id can be reused. The session's user may delete it, or without one the agent that created it. A
+        principal without a user acts for every user.
 
         Raises:
             ServiceError: It belongs to someone else.
