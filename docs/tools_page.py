@@ -55,7 +55,7 @@ OLDER_INTRODUCTION: Final = """\
 ## Older names
 
 Clients written for other systems call these. They are carried out as the tool beside them, and are
-listed under the [profile](../how-to/connect-a-client.md#which-tools-are-listed) of their system alone. Every
+listed under the [profile](../how-to/which-tool-when.md#which-tools-are-listed) of their system alone. Every
 answer says so in `_meta`, under `greenroom/deprecated`.
 
 """
@@ -63,7 +63,7 @@ answer says so in `_meta`, under `greenroom/deprecated`.
 PROFILES_INTRODUCTION: Final = """\
 ## Profiles
 
-Which tools a client is listed: [how to choose](../how-to/connect-a-client.md#which-tools-are-listed).
+Which tools a client is listed: [how to choose](../how-to/which-tool-when.md#which-tools-are-listed).
 
 """
 
