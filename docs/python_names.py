@@ -176,7 +176,8 @@ def class_section(title: str, node: ast.ClassDef, docstring: str) -> str:
     head = section(title, "\n".join(lines), text)
     if attributes.count("\n") == 1 and not said:
         return f"{head}Attributes: {attributes.removeprefix('- ')}\n"
-    return f"{head}**Attributes**\n\n{attributes}\n" if attributes else head
+    title = "**Attributes**\n\n" if "\n**" in head else ""  # another list stands above
+    return f"{head}{title}{attributes}\n" if attributes else head
 
 
 def call(name: str, made: ast.FunctionDef | ast.AsyncFunctionDef) -> str:

@@ -113,7 +113,7 @@ def tools_page() -> str:
     parts.append(OLDER_ANSWERS + table(("profile", "in", "older names"), older_answers()) + "\n")
     parts.append("## Objects\n\nParts of the answers above.\n\n")
     parts += [
-        f"### {struct.__name__}\n\n{prose(struct.__doc__)}\n\n{members_words(struct, {})}\n\n"
+        f"### {struct.__name__}\n\n{without_title(struct)}\n\n{members_words(struct, {})}\n\n"
         for struct in objects()
     ]
     rows = [(f"`{code}`", " ".join(when)) for code, when in sorted(codes().items())]
@@ -232,11 +232,15 @@ def parameter(name: str, field: Mapping[str, Any], required: list[str]) -> str:
 
 def answer_words(reply: type[msgspec.Struct]) -> str:
     """Return what the docstring of an answer says besides what it answers."""
-    words = re.sub(r"^(?:Answers|Reply to) `\w+`(?:(?:,| and) `\w+`)*[\s.,;:]*", "", prose(reply.__doc__))
-    words = words.replace("**Attributes**\n\n", "")
+    words = re.sub(r"^(?:Answers|Reply to) `\w+`(?:(?:,| and) `\w+`)*[\s.,;:]*", "", without_title(reply))
     if words.startswith("- "):
         return f"Answer:\n\n{words}\n\n"
     return f"Answer: {words}\n\n" if words else "Answer: "
+
+
+def without_title(struct: type[msgspec.Struct]) -> str:
+    """Return a docstring, in which the list of attributes needs no title."""
+    return prose(struct.__doc__).replace("**Attributes**\n\n", "")
 
 
 def schema_type(field: Mapping[str, Any]) -> str:
