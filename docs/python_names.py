@@ -302,6 +302,7 @@ def split_arguments(arguments: str) -> list[str]:
 
 # -- docstrings ------------------------------------------------------------------
 
+ALONE: Final = re.compile(r"\*\*(Arguments|Raises)\*\*\n\n- (.*(?:\n  .*)*)(?=\n\n|\Z)")  # a list of one
 NAMED: Final = re.compile(r"    (\*{0,2}\w[\w, ]*): (.*)")  # what a section explains
 
 SECTIONS: Final = {
@@ -330,4 +331,4 @@ def prose(docstring: str | None) -> str:
             out.append("  " + line.strip())
         else:
             out.append(line)
-    return "\n".join(out).rstrip()
+    return ALONE.sub(lambda found: f"**{found[1]}:** {found[2]}", "\n".join(out).rstrip())
