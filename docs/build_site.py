@@ -1,7 +1,8 @@
 """Make the site of these pages, replacing an older one: `python docs/build_site.py FOLDER`.
 
 The pages are read as they are. Those outside of `docs/` that the site has come into `project/`, and links
-follow them; the navigation is the list of links in `docs/index.md`. Sphinx makes HTML of them, and fails at
+follow them; the navigation is the list of links in `docs/index.md`, and above it the first page shows what
+the first screen of the README does. Sphinx makes HTML of them, and fails at
 whatever is wrong: a link that leads nowhere, its anchor too, or a page that `docs/index.md` does not list.
 Beside the HTML are `llms.txt`, which tells programs where the Markdown of each page is, and `llms-full.txt`,
 which has it all.
@@ -77,6 +78,15 @@ def stage(sources: Path) -> None:
             copy.write_text(relinked(path, places))
         else:
             shutil.copy(path, copy)
+    index = sources / "index.md"
+    _, mark, listed = index.read_text().partition("\n## ")
+    index.write_text(first_screen(places) + mark + listed)
+
+
+def first_screen(places: dict[Path, str]) -> str:
+    """Return what the README shows first, for the first page of the site."""
+    readme = ROOT / "README.md"
+    return relinked(readme, places | {readme: "index.md"}).partition("\n## ")[0].rstrip() + "\n"
 
 
 def relinked(path: Path, places: dict[Path, str]) -> str:

@@ -13,6 +13,10 @@ myst_heading_anchors = 4  # as code hosts make them, and each link to one is che
 smartquotes = False
 html_theme = "furo"
 html_title = "Greenroom"
+html_theme_options = {  # the green of the console, transports/console/src/base.css
+    "light_css_variables": {"color-brand-primary": "#15703a", "color-brand-content": "#15703a"},
+    "dark_css_variables": {"color-brand-primary": "#5fd08a", "color-brand-content": "#5fd08a"},
+}
 html_sourcelink_suffix = ""  # the Markdown of each page stays beside it, for `llms.txt`
 html_show_sphinx = False
 html_use_index = False

@@ -9,15 +9,13 @@ The requests of all operations get their lines in `greenroom.actors`, which type
 """
 
 import argparse
-import ast
 import re
 import sys
-import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import date, datetime
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from inspect import cleandoc
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Final
 
 import msgspec
 from access_tables import TABLES as ACCESS_TABLES
@@ -26,17 +24,16 @@ from dashboard import dashboard
 from figures import tables as figure_tables
 from http_page import http_page
 from man_page import man_page
-from python_names import prose, python_pages
+from page_parts import table
+from python_names import python_pages
+from tools_page import anchors, tools_page
 
-from greenroom.actors import API_REQUESTS, MemoryLine, is_write
+from greenroom.actors import API_REQUESTS, MemoryLine, PromptArgument
 from greenroom.actors.app.prompts.catalogue import listed as prompts_listed
-from greenroom.actors.core.replies.empty_reasons import REASONS
 from greenroom.actors.core.validation.types import UNLISTED
 from greenroom.actors.sessions.passports.envelope import VERSION, Passport
 from greenroom.actors.sessions.passports.packing import PassportPayload
 from greenroom.actors.sessions.requests.payloads import PayloadMessage
-from greenroom.runtime import reply_type
-from greenroom.transports import TOOLS, Tool
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config import settings
 from greenroom.transports.base.config.parsers import boolean
@@ -46,10 +43,6 @@ from greenroom.transports.base.observability.prometheus import (
     request_families,
     savings_families,
 )
-from greenroom.transports.mcp.tools.aliases import ALIASES
-from greenroom.transports.mcp.tools.schema import input_schema
-from greenroom.transports.mcp.tools.tool_errors import _PLAIN as PLAIN_ERRORS
-from greenroom.transports.mcp.tools.tool_profiles import PROFILES
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 SECURITY: Final = ROOT / "docs" / "security.md"
@@ -63,68 +56,13 @@ SET_UP: Final = ROOT / "docs" / "how-to" / "set-up-clients.md"
 REFERENCE: Final = ROOT / "docs" / "reference"
 NOTICE: Final = "<!-- Written by docs/generate.py; change the code, not this page. -->\n\n"
 
-TOOLS_INTRODUCTION: Final = """\
-# Tools
-
-Times are UTC in RFC 3339 with `Z`, durations are seconds. Every success carries `success: true`.
-A tool that fails answers `isError: true` and, as JSON in `content[0].text`, `success: false`,
-`error` (a sentence), `code` (see [codes](#codes)) and `details`.
-
-A program asks the same requests in Python; the class is named with each tool. Where an answer has an
-estimate of tokens, a token is four bytes of UTF-8.
-
-"""
-
-EMPTY_INTRODUCTION: Final = """\
-## Why an answer is empty
-
-A search or listing that finds nothing has `empty_because`: a code of this table, a sentence, and mostly a
-remedy, which names no tool that your scopes do not open. What you may not see leaves no trace in it: what
-you may have meant is among what you may see.
-
-"""
-
-OLDER_INTRODUCTION: Final = """\
-## Older names
-
-Clients written for other systems call these. They are carried out as the tool beside them, and are
-listed under the [profile](../how-to/connect-a-client.md#which-tools-are-listed) of their system alone. Every
-answer says so in `_meta`, under `greenroom/deprecated`.
-
-"""
-
-PROFILES_INTRODUCTION: Final = """\
-## Profiles
-
-Which tools a client is listed: [how to choose](../how-to/connect-a-client.md#which-tools-are-listed).
-
-"""
-
-OLDER_ANSWERS: Final = """\
-Under these profiles answers have older names besides today's, or another meaning of one of today's:
-
-"""
-
 PROMPTS_INTRODUCTION: Final = """\
 # Prompts
 
-All arguments are texts. How they are filled, and how to add prompts of your own:
-[use prompts](../how-to/use-prompts.md).
+All arguments are texts; in parentheses is how they are completed. How they are filled, and how to add
+prompts of your own: [use prompts](../how-to/use-prompts.md). Several prompts take these:
 
 """
-
-PLAIN: Final = {
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-    str: "text",
-    bytes: "base64",
-    datetime: "time",
-    date: "date",
-    msgspec.Raw: "any JSON",
-    type(None): "null",
-    Any: "any JSON",
-}
 
 
 def main() -> int:
@@ -138,7 +76,7 @@ def main() -> int:
     pages = {"tools.md": tools_page(), "settings.md": settings_page(), "metrics.md": metrics_page()}
     pages["prompts.md"] = prompts_page()
     pages["http.md"] = http_page()
-    pages |= python_pages()
+    pages |= python_pages(anchors())
     files |= {REFERENCE / name: NOTICE + text for name, text in pages.items()}
     files[REFERENCE / "greenroom.1"] = man_page()
     files[ROOT / "docs" / "passport.schema.json"] = passport_schema()
@@ -202,231 +140,6 @@ def with_pictures(page: str) -> str:
     return before + mark + pictures + end + after
 
 
-def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    """Return a Markdown table; a bar in a cell is escaped."""
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
-
-
-# -- tools ---------------------------------------------------------------------
-
-
-def tools_page() -> str:
-    """Return the page of the tools: parameters, replies, codes."""
-    objects: dict[str, type[msgspec.Struct]] = {}
-    listed = [tool for tool in TOOLS.values() if tool.alias is None]
-    parts = [TOOLS_INTRODUCTION, *(tool_section(tool, objects) for tool in listed)]
-    parts.append(EMPTY_INTRODUCTION + table(("code", "sentence", "remedy"), reasons()) + "\n")
-    parts.append(OLDER_INTRODUCTION + table(("name", "parameters", "carried out as"), older_names()) + "\n")
-    parts.append(PROFILES_INTRODUCTION + table(("profile", "tools"), profiles()) + "\n")
-    parts.append(OLDER_ANSWERS + table(("profile", "in", "name", "today"), older_answers()) + "\n")
-    parts.append("## Objects\n\nParts of the answers above.\n\n")
-    waiting = list(objects.values())
-    seen: set[str] = set()
-    while waiting:
-        struct = waiting.pop(0)
-        if struct.__name__ not in seen:
-            seen.add(struct.__name__)
-            inner: dict[str, type[msgspec.Struct]] = {}
-            parts.append(
-                f"### {struct.__name__}\n\n{prose(struct.__doc__)}\n\n{reply_table(struct, inner)}\n"
-            )
-            waiting += inner.values()
-    rows = [(f"`{code}`", " ".join(when)) for code, when in sorted(codes().items())]
-    parts.append("## Codes\n\n" + table(("code", "when"), rows))
-    return "".join(parts)
-
-
-def reasons() -> list[tuple[str, ...]]:
-    """Return why answers are empty; three dots are what differs."""
-    return [
-        (f"`{code}`", *(re.sub(r"\{.*?\}", "...", each) for each in (reason.sentence, reason.remedy)))
-        for code, reason in REASONS.items()
-    ]
-
-
-def older_names() -> list[tuple[str, ...]]:
-    """Return what there is to know of each older name."""
-    rows: list[tuple[str, ...]] = []
-    for alias in ALIASES:
-        name = f"`{alias.name}`" + (f" with `{alias.told_by}`" if alias.told_by else "")
-        schema = input_schema(alias.request)
-        taken = [
-            f"`{old}`" + (f" (`{json(field['default'])}`)" if "default" in field else "")
-            for old, field in schema["properties"].items()
-        ]
-        parameters = "the same" if alias.takes is None else ", ".join(taken)
-        given = [f"`{new}` for `{old}`" for old, new in (alias.takes or {}).items() if old != new]
-        given += [f"`{new}` `{json(value)}`" for new, value in alias.fixed.items()]
-        words = f" with {', '.join(given)}" if given else ""
-        rows.append((name, parameters, f"[{alias.successor}](#{alias.successor}){words}"))
-    return rows
-
-
-def profiles() -> list[tuple[str, ...]]:
-    """Return what each tool profile lists."""
-    return [
-        (
-            f"`{name}`",
-            "every tool above" if profile.tools is None else ", ".join(map("`{}`".format, profile.tools)),
-        )
-        for name, profile in PROFILES.items()
-    ]
-
-
-def older_answers() -> list[tuple[str, ...]]:
-    """Return the older names of members of answers."""
-    return [
-        (f"`{name}`", struct.__name__, f"`{old}`", f"`{today}`" if isinstance(today, str) else "")
-        for name, profile in PROFILES.items()
-        for struct, older in profile.older.items()
-        for old, today in older.items()
-    ]
-
-
-def json(value: Any) -> str:
-    """Return a value as JSON."""
-    return msgspec.json.encode(value).decode()
-
-
-def tool_section(tool: Tool, objects: dict[str, type[msgspec.Struct]]) -> str:
-    """Return the section of one tool, and collect the objects of its answer."""
-    schema = input_schema(tool.request)
-    required = schema.get("required", [])
-    rows = [
-        (f"`{name}`", schema_type(field), schema_default(name, field, required), schema_limits(field))
-        for name, field in schema["properties"].items()
-    ]
-    reply = reply_type(tool.request)
-    return (
-        f"## {tool.name}\n\n{tool.description}\n\n"
-        f"{'' if is_write(tool.request) else 'Reads only. '}In Python: `{tool.request.__name__}`.\n\n"
-        f"{table(('parameter', 'type', 'default', 'limits'), rows)}\n"
-        f"{answer_words(reply)}{reply_table(reply, objects)}\n"
-    )
-
-
-def answer_words(reply: type[msgspec.Struct]) -> str:
-    """Return what the docstring of an answer says besides what it answers."""
-    words = re.sub(r"^(?:Answers|Reply to) `\w+`(?:(?:,| and) `\w+`)*[\s.,;:]*", "", prose(reply.__doc__))
-    words = words.replace("**Attributes**\n\n", "")
-    if words.startswith("- "):
-        return f"Answer:\n\n{words}\n\n"
-    return f"Answer: {words}\n\n" if words else ""
-
-
-def schema_type(field: Mapping[str, Any]) -> str:
-    """Return the type of a parameter, in words."""
-    if "enum" in field:
-        return ", ".join(f"`{value}`" if value is not None else "null" for value in field["enum"])
-    if "anyOf" in field:
-        return " or ".join(schema_type(choice) for choice in field["anyOf"])
-    kinds = field.get("type", "any JSON")
-    words = {"string": "time" if field.get("format") == "date-time" else "text"}
-    return " or ".join(words.get(kind, kind) for kind in ([kinds] if isinstance(kinds, str) else kinds))
-
-
-def schema_default(name: str, field: Mapping[str, Any], required: list[str]) -> str:
-    """Return what holds when the parameter is left out."""
-    if name in required:
-        return "required"
-    if "default" in field:
-        return f"`{json(field['default'])}`"
-    return "`{}`" if takes_objects(field) else "null"
-
-
-def takes_objects(field: Mapping[str, Any]) -> bool:
-    """Return whether a parameter that may be left out is an object, and not null."""
-    choices = (field, *field.get("anyOf", ()))
-    return {"type": "null"} not in choices and any(choice.get("type") == "object" for choice in choices)
-
-
-def schema_limits(field: Mapping[str, Any]) -> str:
-    """Return a parameter's limits and the word on it."""
-    found = [*ranges(field), *(limit for choice in field.get("anyOf", ()) for limit in ranges(choice))]
-    if "description" in field:
-        found.append(field["description"])
-    if "properties" in field:
-        found.append("of " + ", ".join(f"`{name}`" for name in field["properties"]))
-    return "; ".join(found)
-
-
-def ranges(field: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the limits of one type."""
-    for least, most, unit in (("minLength", "maxLength", " characters"), ("minimum", "maximum", "")):
-        if least in field or most in field:
-            yield span(field.get(least), field.get(most)) + unit
-    if "exclusiveMinimum" in field:
-        yield f"more than {field['exclusiveMinimum']:,}"
-    if "pattern" in field:
-        yield f"`{field['pattern']}`"
-
-
-def span(least: float | None, most: float | None) -> str:
-    """Return two bounds, of which one may be missing, as words."""
-    if most is None:
-        return f"at least {least:,}"
-    return f"at most {most:,}" if least is None else f"{least:,}-{most:,}"
-
-
-def reply_table(struct: type[msgspec.Struct], objects: dict[str, type[msgspec.Struct]]) -> str:
-    """Return the fields of an answer, and note the objects among them."""
-    hints = get_type_hints(struct, include_extras=True)
-    names = [field.name for field in msgspec.structs.fields(struct) if field.name != "success"]
-    return table(("answer", "type"), [(f"`{name}`", type_words(hints[name], objects)) for name in names])
-
-
-def type_words(of: Any, objects: dict[str, type[msgspec.Struct]]) -> str:
-    """Return a Python type in the words of JSON."""
-    origin, arguments = get_origin(of), get_args(of)
-    if isinstance(of, type) and issubclass(of, msgspec.Struct):
-        objects[of.__name__] = of
-        return f"[{of.__name__}](#{of.__name__.lower()})"
-    if origin is None:
-        return PLAIN[of]
-    if origin is Literal:
-        return ", ".join(f"`{value}`" for value in arguments)
-    there = [argument for argument in arguments if argument is not msgspec.UnsetType]
-    words = [type_words(argument, objects) for argument in (there[:1] if origin is Annotated else there)]
-    if origin in (Union, types.UnionType):
-        return " or ".join(words) + ("; may be absent" if len(there) < len(arguments) else "")
-    return {list: "list of ", dict: "object of ", Annotated: ""}[origin] + words[-1]
-
-
-def codes() -> dict[str, list[str]]:
-    """Return every code of a failed tool, and when it is answered."""
-    found: dict[str, list[str]] = {}
-    for path in [*sorted((ROOT / "actors").rglob("*.py")), *sorted((ROOT / "transports").rglob("*.py"))]:
-        for function in ast.walk(ast.parse(path.read_text())):
-            if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                sentence = prose(ast.get_docstring(function)).partition("\n")[0]
-                for code in refusal_codes(function):
-                    if not sentence:
-                        raise SystemExit(f"{path}: {function.name} refuses with {code} and does not say when")
-                    found.setdefault(code, []).append(sentence)
-    for code, sentence in {**dict(PLAIN_ERRORS.values()), **EDGE_CODES}.items():
-        found.setdefault(code, []).append(sentence)
-    return found
-
-
-EDGE_CODES: Final = {
-    "OVERLOADED": "Too many requests wait for the same session or memory, or the folder's owner is silent; "
-    "repeat after `retry_after_ms`: with the same `idempotency_key` if `outcome` is `unknown`.",
-    "DEADLINE_EXCEEDED": "The time for this request ran out. Where `outcome` is `unknown`, it may be carried "
-    "out, whole: repeat it with the same `idempotency_key`. Where it is `not_done`, nothing was done.",
-    "INTERNAL_ERROR": "A fault of the server, which is in its log; nothing was carried out.",
-}
-
-
-def refusal_codes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
-    """Yield the codes of the refusals that a function makes itself."""
-    for node in ast.walk(function):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"Refusal", "_refusal"} and node.args:
-            code = node.args[0]
-            if isinstance(code, ast.Constant):
-                yield str(code.value)
-
-
 # -- passports -------------------------------------------------------------------
 
 
@@ -463,21 +176,24 @@ def passport_schema() -> str:
 
 
 def prompts_page() -> str:
-    """Return the page of the prompts: what each is for and takes."""
-    parts = [PROMPTS_INTRODUCTION]
-    for prompt in prompts_listed():
-        rows = [
-            (
-                f"`{each.name}`",
-                "required" if each.required else "",
-                each.completes or ", ".join(f"`{value}`" for value in each.values),
-                each.description,
-            )
-            for each in prompt.arguments
-        ]
-        head = ("argument", "", "completed with", "meaning")
-        parts.append(f"## {prompt.name}\n\n{prompt.description}\n\n{table(head, rows)}\n")
-    return "".join(parts).rstrip() + "\n"
+    """Return the page of the prompts; what several take stands once."""
+    prompts = prompts_listed()
+    counted = Counter(prompt_argument(each) for prompt in prompts for each in prompt.arguments)
+    parts = [PROMPTS_INTRODUCTION, *(line for line, count in counted.items() if count > 1)]
+    for prompt in prompts:
+        lines = {each.name: prompt_argument(each) for each in prompt.arguments}
+        also = ", ".join(f"`{name}`" for name, line in lines.items() if counted[line] > 1)
+        own = "".join(line for line in lines.values() if counted[line] == 1)
+        shared = f"- also {also}\n" if also else ""
+        parts.append(f"\n## {prompt.name}\n\n{prompt.description}\n\n{own}{shared}")
+    return "".join(parts)
+
+
+def prompt_argument(argument: PromptArgument) -> str:
+    """Return the line of an argument."""
+    completed = argument.completes or ", ".join(f"`{value}`" for value in argument.values)
+    needed = ", required" if argument.required else ""
+    return f"- `{argument.name}`{needed}: {argument.description}{f' ({completed})' if completed else ''}\n"
 
 
 # -- metrics ---------------------------------------------------------------------
@@ -488,15 +204,15 @@ def metrics_page() -> str:
     families = [*request_families([]), *connection_families({}), *savings_families([])]
     said = [(each.type, each.name, each.documentation) for each in families]
     said += [(metric.kind, metric.name, metric.help) for metric in METRICS]
-    rows = [
-        (f"`{name}_total`" if kind == "counter" else f"`{name}`", kind, text)
+    lines = [
+        f"- `{name}{'_total' if kind == 'counter' else ''}` ({kind}): {text}\n"
         for kind, name, text in sorted(said, key=lambda each: each[1])
     ]
     return (
         "# Metrics\n\n"
         "What `/metrics` says, besides `process_…` and `greenroom_build_info`. How to scrape it and what to "
         "watch: [deploy](../how-to/deploy.md#metrics).\n\n"
-        f"{table(('name', 'kind', 'meaning'), rows)}"
+        f"{''.join(lines)}"
     )
 
 
@@ -505,24 +221,21 @@ def metrics_page() -> str:
 
 def settings_page() -> str:
     """Return the page of the settings and of the exit codes."""
-    rows = []
+    lines = []
     for key, setting in settings.all_settings().items():
         default = getattr(settings.Settings, key, None)
-        shown = f"`{setting.reader.show(default)}`" if default else ""
-        flag = (
-            f"`{settings.flag(key)}`"
-            if setting.reader is boolean
-            else f"`{settings.flag(key)} {setting.reader.metavar}`"
-        )
-        rows.append((flag, f"`{settings.variable(key)}`", f"`{key}`", shown, setting.help))
-    head = ("flag", "variable", "key of the file", "default", "meaning")
+        value = "" if setting.reader is boolean else f" {setting.reader.metavar}"
+        known = f", default `{setting.reader.show(default)}`" if default else ""
+        variable = f"`{settings.variable(key)}`"
+        lines.append(f"- `{settings.flag(key)}{value}` ({variable}{known}): {setting.help}\n")
     exits = [(str(code), meaning) for code, meaning in exit_codes.MEANINGS.items()]
     return (
         "# Settings\n\n"
         "A flag wins over a variable, a variable over the file, the file over the default. "
+        "In parentheses is the variable; the file has `max_size` for `--max-size`. "
         "`greenroom config` shows what is in force and where it came from. How to use them: "
         "[configure](../how-to/configure.md).\n\n"
-        f"{table(head, rows)}\n"
+        f"{''.join(lines)}\n"
         f"The file is the one that `--config FILE` or `{settings.CONFIG_VARIABLE}` names, "
         "else `greenroom/config.toml` in the platform's folder for a user's configuration.\n\n"
         f"## Exit codes\n\n{table(('code', 'meaning'), exits)}"

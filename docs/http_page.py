@@ -25,12 +25,19 @@ def http_page() -> str:
     return "".join(
         [
             HEAD,
-            "## Paths\n\n| method | path | what | scope |\n| --- | --- | --- | --- |\n",
+            "## Paths\n\nThe method is POST unless GET stands there. In parentheses is the scope.\n\n",
             *paths(),
-            "\n## Statuses\n\n| code | status |\n| --- | --- |\n",
-            *(f"| `{code}` | {status} {status.phrase} |\n" for code, status in sorted(STATUSES.items())),
+            "\n## Statuses\n\n",
+            *statuses(),
         ]
     )
+
+
+def statuses() -> Iterator[str]:
+    """Yield a line for each status, with the codes that it stands for."""
+    for status in sorted(set(STATUSES.values())):
+        codes = ", ".join(f"`{code}`" for code, each in sorted(STATUSES.items()) if each == status)
+        yield f"- {status} {status.phrase}: {codes}\n"
 
 
 def paths() -> Iterator[str]:
@@ -39,5 +46,6 @@ def paths() -> Iterator[str]:
         for method, operation in methods.items():
             name = operation["operationId"]
             what = f"[{operation['summary']}](tools.md#{name})" if name in REQUESTS else operation["summary"]
-            scope = f"`{needed_for_request(name)}`" if name in API_REQUESTS else ""
-            yield f"| {method.upper()} | `{path}` | {what} | {scope} |\n"
+            scope = f" (`{needed_for_request(name)}`)" if name in API_REQUESTS else ""
+            asked = "" if method == "post" else f"{method.upper()} "
+            yield f"- {asked}`{path}`: {what}{scope}\n"

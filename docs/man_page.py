@@ -28,7 +28,8 @@ def man_page() -> str:
         ".SH SETTINGS",
         text(
             "`greenroom serve` takes every setting, each other command those that it needs. An "
-            "option wins over the variable, the variable over the file, the file over the default."
+            "option wins over the variable, the variable over the file, the file over the default. "
+            "The variable of --max-size is GREENROOM_MAX_SIZE, and so on."
         ),
         *(line for key in settings.all_settings() for line in setting(key)),
         ".SH EXIT STATUS",
@@ -89,10 +90,8 @@ def setting(key: str) -> list[str]:
     about = settings.all_settings()[key]
     value = "" if about.reader is boolean else rf" \fI{text(about.reader.metavar)}\fR"
     default = getattr(settings.Settings, key, None)
-    shown = f"; default {about.reader.show(default)}" if default else ""
-    return entry(
-        rf"\fB{text(settings.flag(key))}\fR{value}", f"{about.help} [{settings.variable(key)}{shown}]"
-    )
+    shown = f" [default {about.reader.show(default)}]" if default else ""
+    return entry(rf"\fB{text(settings.flag(key))}\fR{value}", f"{about.help}{shown}")
 
 
 def sentence(words: str) -> str:

@@ -20,6 +20,8 @@ from harness import PATIENCE
 from support.forking import forked_program
 
 from greenroom.actors.search.ranking.weights import DOCUMENT_SIGNALS, DOCUMENT_WEIGHTS
+from greenroom.transports import TOOLS
+from greenroom.transports.mcp.tools.tool_profiles import PROFILES
 
 pytestmark = pytest.mark.slow
 
@@ -179,6 +181,29 @@ def test_the_modules_that_the_architecture_tells_of_are_there(package: str) -> N
         for name in re.findall(r"`([^`]+)`", row):
             folder, _, module = name.rpartition("/") if "/" in name[:-1] else (folder, "", name)
             assert (home / folder / f"{module}.py").is_file() or (home / name).is_dir(), name
+
+
+@pytest.mark.promise("docs.tools")
+def test_the_page_of_tools_has_each_one_and_no_other() -> None:
+    page = (ROOT / "docs/how-to/which-tool-when.md").read_text()
+    wishes = page.partition("## Which tools are listed")[0]
+    bold = re.findall(r"\*\*`(\w+)`\*\*", wishes)
+    assert sorted(bold) == sorted(PROFILES["core"].tools or ())
+    assert sorted(re.findall(r"`(\w+)`", wishes)) == sorted(
+        tool.name for tool in TOOLS.values() if tool.alias is None
+    )
+    assert set(PROFILES) <= set(re.findall(r"`([\w-]+)`", page))
+    assert len(page.split()) <= 600
+
+
+@pytest.mark.promise("docs.short")
+def test_the_pages_are_short() -> None:
+    reference = [path for path in (ROOT / "docs/reference").rglob("*") if path.is_file()]
+    by_hand = [path for path in ROOT.glob("docs/**/*.md") if path not in reference]
+    words = [sum(len(path.read_text().split()) for path in paths) for paths in (by_hand, reference)]
+    assert words[0] <= 50_000
+    assert words[1] <= 60_000
+    assert len((ROOT / "docs/tutorial.md").read_text().split()) <= 900
 
 
 def test_the_reference_is_the_codes_own() -> None:

@@ -8,9 +8,10 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import unquote
 
 import pytest
@@ -129,6 +130,36 @@ def test_search_finds_a_page_in_a_browser_that_has_the_files_alone(site: Path, c
     page.wait_for_selector("h1:has-text('Give out keys')")
     assert len(asked) > 10
     assert [url for url in asked if not url.startswith(("data:", site.as_uri()))] == []
+
+
+@pytest.mark.promise("docs.site")
+def test_its_first_page_shows_what_the_readme_shows_first(site: Path) -> None:
+    screen, _, _ = (ROOT / "README.md").read_text().partition("\n## ")
+    page = (site / "index.html").read_text()
+    pictures = re.findall(r"!\[[^\]]+\]\(docs/images/([^)]+)\)", screen)
+    assert pictures == re.findall(r'<img [^>]*src="_images/([^"]+)"', page)
+    for paragraph in re.findall(r"^[A-Z>].+", screen, re.MULTILINE):
+        assert re.split(r"[`\[\]>]", paragraph.strip("> "))[0] in unescape(page)
+
+
+@pytest.mark.promise("docs.site")
+def test_its_pages_are_dark_where_the_system_is_and_where_the_reader_asks(
+    site: Path, chromium: Browser
+) -> None:
+    def shown(scheme: Literal["dark", "light"], clicks: int) -> tuple[int, ...]:
+        context = chromium.new_context(color_scheme=scheme)
+        page = context.new_page()
+        page.goto((site / "tutorial.html").as_uri())
+        for _ in range(clicks):
+            page.locator("button.theme-toggle:visible").first.click()
+        colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        context.close()
+        return tuple(int(part) for part in re.findall(r"\d+", colour)[:3])
+
+    assert max(shown("dark", 0)) < 64
+    assert min(shown("light", 0)) > 192
+    assert max(min(shown("light", clicks)) for clicks in (1, 2)) > 192
+    assert min(max(shown("light", clicks)) for clicks in (1, 2)) < 64
 
 
 @pytest.mark.promise("docs.site")

@@ -103,16 +103,15 @@ class Agent:
 
     Args:
         runtime: The runtime of `open_greenroom`, or a `Database`.
-        timezone: The name of the default time zone of words such as "yesterday" in its searches; None means
-            the machine's time zone.
+        timezone: The time zone of words such as "yesterday" in its searches; by default the machine's.
         client: The client's own name, which reveals its tool.
         passports: How passports of sessions are signed.
         locator: Finds the current session of a client without a connection.
         on_export: Called with the size of each export of memories or a session, in bytes.
         reach: The files that it may ingest into corpora; None means no files.
-        savings: Counts the savings of its searches and reads; None if they are not counted.
+        savings: Counts the savings of its searches and reads.
         is_person: Whether a person uses it through pages: their reads save no tokens, and they get no links
-            to passports, which open without a key.
+            to passports.
         learns_workflows: Whether its tool calls are recorded as workflow steps, without arguments.
         prompts: The user's own prompts (`open_prompts`).
         notes: Records its work in its session (`open_work_notes`); without it, each note is written at once.
@@ -196,8 +195,7 @@ class Agent:
     def close(self) -> None:
         """Leave the current session, and release everything that is held for the agent.
 
-        An agent that is not closed holds the session that it started until the runtime is closed. Another
-        tool that starts meanwhile does not continue that session.
+        Until then, or the runtime's end, another tool that starts does not continue the agent's session.
         """
         if self._hosted is not None:
             self._hosted.post(Agent.close)
@@ -229,8 +227,7 @@ class Agent:
         """Check a request, send it to its actor, and return the reply.
 
         Args:
-            request: One of the types in `REQUESTS`, or `ReadResource`, `ListResources`, `CompleteResource`,
-                `CompleteCode`, `ListPrompts`, `GetPrompt`, `CompletePrompt`.
+            request: One of the types in `REQUESTS`, or of resources, prompts and completions.
             checked: Whether `parse_request` has checked it already.
             on_accepted: Called when the request's place in the actor's order is fixed.
 
@@ -261,10 +258,10 @@ class Agent:
         Args:
             request: A request that `ask` accepts.
             done: Called once with the outcome of `ask`, or never if the request is abandoned.
-            in_task: Called instead of ``done``, now or later, if the answer needs more than one actor's
-                callback. The caller must run its argument, an async function, in a task.
-            on_accepted: Called when the request's place in the actor's order is fixed.
-            deadline: A time on trio's clock; the request does not begin after it. Tasks have other deadlines.
+            in_task: Called instead of ``done``, now or later, if a callback cannot answer: the caller must
+                run its argument, an async function, in a task.
+            on_accepted: As in `ask`.
+            deadline: On trio's clock; the request does not begin after it. Tasks have other deadlines.
 
         Returns:
             A ticket that abandons it; None if it continues in a task.
@@ -307,8 +304,8 @@ class Agent:
     def subscriber(self, window: float = WINDOW_SECONDS) -> ResourceSubscriber:
         """Return a subscriber, a context manager, to resources that this agent may see.
 
-        The first change of a quiet resource is reported at once. Changes within ``window`` seconds after a
-        report are merged into one report at the end of the window.
+        A quiet resource's first change is reported at once; changes within ``window`` seconds after it are
+        one.
         """
         self._check_is_here()
         limit = None if self._quota is None else self._quota.subscriptions

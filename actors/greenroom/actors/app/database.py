@@ -113,24 +113,23 @@ class _EitherWay(Generic[P, R]):
 class Database(RuntimeHost):
     """Sessions and memories in a folder, for a program with or without an event loop.
 
-    In a plain ``with`` block `remember` and `search` return their results. In an ``async with`` block, on
-    asyncio or trio, they are awaited. All other requests go through `sessions`, `memory`, other services
-    or an `Agent`; these are awaited, or run by `call`.
+    In a plain ``with`` block `remember` and `search` return their results; in an ``async with`` block, on
+    asyncio or trio, they are awaited. All other requests go through `sessions`, `memory`, other services or
+    an `Agent`; these are awaited, or run by `call`.
 
     Its runtime has a thread of its own, and can be called from any thread and event loop. It ends at `close`
     or with its block; otherwise with the event loop that opened it, or the program. A forked process must
-    open a database of its own. A program on trio can run the runtime in its own loop with `open_greenroom`.
+    open a database of its own.
 
-    A call that is cancelled, by ``asyncio.timeout`` or otherwise, is also cancelled in the runtime. An action
-    that has not begun is not done; an action that has begun is done whole or not at all. Commits are kept.
+    A call that is cancelled is also cancelled in the runtime: what has begun is done whole or not at all.
 
     Args:
-        options: Options; see `GreenroomOptions`.
+        options: See `GreenroomOptions`.
 
     Attributes:
         sessions: Its sessions, for the agent ``app``. For another agent, make a `SessionService` with the
             database as its runtime.
-        memory: Its memories, also for ``app``. For another agent, make a `MemoryService`.
+        memory: Its memories, also for ``app``; for others, make a `MemoryService`.
 
     Raises:
         TypeError: An option is unknown or of a wrong type, or two options set the same thing.
@@ -203,14 +202,14 @@ class Database(RuntimeHost):
 
         Args:
             content: The text, up to 1 MB.
-            user: The user that it belongs to. Only searches for this user, and agents of this user, find it.
+            user: Only searches for this user, and agents of this user, find it.
             project: The project that shares it. With ``user``, the memory is this user's own in it.
-            key: The key of the memory. An existing key gets a new version; without a key it is a new memory.
+            key: The key of the memory; an existing key gets a new version.
             tags: Labels by which searches can filter.
 
         Raises:
-            ServiceError: An argument breaks a rule. It is a ``ValueError``, and nothing was stored.
-            RuntimeClosedError: The database is not open; the call raises this without being awaited.
+            ServiceError: An argument breaks a rule; a ``ValueError``, and nothing was stored.
+            RuntimeClosedError: The database is not open; raised without being awaited.
         """
         return await store_text(self, content, user, project, key, tags)
 
@@ -236,15 +235,14 @@ class Database(RuntimeHost):
             limit: The most results, 1-100.
 
         Raises:
-            ServiceError: An argument breaks a rule. It is a ``ValueError``.
-            RuntimeClosedError: As `remember`.
+            ServiceError, RuntimeClosedError: As `remember`.
         """
         return await find_texts(self, query, user, project, tags, limit)
 
     def call(self, function: Callable[[*Arguments], Awaitable[R]], *arguments: *Arguments) -> R:
         """Run an async function in the runtime's thread, and wait: ``database.call(store.get, "key")``.
 
-        For threads without an event loop, because it would block the loop.
+        For threads without an event loop.
 
         Raises:
             RuntimeError: Trio runs in this thread.
@@ -269,9 +267,7 @@ class Database(RuntimeHost):
     async def call_async(self, function: Callable[[*Arguments], Awaitable[R]], *arguments: *Arguments) -> R:
         """Run an async function on trio in the runtime's thread, and await it.
 
-        Cancelling this call cancels the function and waits for its end. So an
-        ``anyio.CancelScope(shield=True)`` in the function protects it even when asyncio cancels the task; a
-        shield in the task would not.
+        Cancelling this call cancels the function and waits for its end; a shield must be in the function.
         """
         return await self.with_runtime(lambda _: function(*arguments))
 

@@ -147,15 +147,13 @@ def open_greenroom(
 ) -> AbstractAsyncContextManager[SharedRuntime]:
     """Open a runtime with shared sessions and agent memory, in an ``async with`` block.
 
-    Send requests through an `Agent`. Several processes may open the same folder. One process owns it; the
-    others are attached and use the relay. When the owner ends, another process takes over.
-    `SharedRuntime.role` is the role of this process.
+    Send requests through an `Agent`. Of several processes on a folder one owns it, the others are attached;
+    when the owner ends, another takes over. `SharedRuntime.role` is the role of this process.
 
     Raises:
-        TypeError: An option is unknown or of a wrong type, or two options set the same thing. The call
-            itself raises this, before anything is opened.
-        ValueError: A value is not allowed. The call itself raises this as well, but for an unknown language
-            the block raises it.
+        TypeError: An option is unknown or of a wrong type, or two set the same thing; before anything is
+            opened.
+        ValueError: A value is not allowed; also before, but for an unknown language.
         EmbedderError: The embedder lacks something, and this is noticed without loading it.
         StoreError: As `open_shared_runtime`.
     """
@@ -292,8 +290,7 @@ def repair_greenroom(
     """Write the sound records of a damaged, unused store into a new file. Blocks.
 
     Of damaged memories and sessions it keeps each entry that no lost record could contradict. It sets other
-    damaged actors aside whole. If records of API keys may be lost, it revokes all keys. The reply names every
-    loss.
+    damaged actors aside whole, and revokes all API keys if some may be lost. The reply names every loss.
 
     Args:
         path: The folder of the data; it is not changed.

@@ -27,8 +27,7 @@ from greenroom.runtime.sharing.lock_or_attach import May
 class GreenroomOptions(CommonConfig, total=False):
     """The options of `Database` and `open_greenroom`.
 
-    The store settings of `greenroom serve` have their own names here, too. Where an older name sets the same
-    thing, give only one of the two.
+    Store settings of `greenroom serve` have their own names here, too; of two for one thing, give one.
 
     Attributes:
         content_limit: The most characters of a message, up to 1,048,576; 10,000 by default.
@@ -37,35 +36,32 @@ class GreenroomOptions(CommonConfig, total=False):
         audit_days: How long audit records are kept, in days; 90 by default.
         audit_size: How many bytes of the newest audit records are kept: a number, or a text such as ``1GiB``;
             all by default.
-        audit_bytes: The same as ``audit_size``, but always a number; None means all.
-        embedder: What makes embeddings of memories: ``minilm`` for the model of `greenroom embedder install`,
-            ``static`` for the word vectors that ship with the program, ``auto`` (the default) for the best of
-            these that is installed, ``onnx:DIR`` for a sentence-transformers export, ``http:URL`` for an
-            endpoint, ``python:MODULE:CLASS`` for a class, ``none``, or an `EmbedderChoice`. The owner
-            process decides.
+        audit_bytes: The same as ``audit_size``, as a number; None means all.
+        embedder: What makes embeddings of memories: ``minilm`` (`greenroom embedder install`), ``static`` for
+            the word vectors that ship with the program, ``auto`` (the default) for the best that is
+            installed, ``onnx:DIR`` for a sentence-transformers export, ``http:URL``, ``python:MODULE:CLASS``,
+            ``none``, or an `EmbedderChoice`. The owner process decides.
         embedder_model: The model name for an endpoint.
         embedder_key: The API key for an endpoint.
         models: The folder of installed models; in the user's data folder by default.
-        language: Snowball's name of the language whose words are stemmed in this store; ``english`` by
-            default. After a change an index is rebuilt when it is next used.
+        language: Snowball's name of the language whose words are stemmed; ``english`` by default. After a
+            change an index is rebuilt when it is next used.
         languages: Several languages instead of one.
-        extractor: Extracts memories from hook events of this store; plain rules by default. The owner process
-            decides.
+        extractor: Extracts memories from hook events; plain rules by default. The owner process decides.
         actors: Further actor classes.
         indexes: Further shared indexes.
         queries: Further queries and procedures.
         secrets: The folder of the store's secret, from which the keys of the audit log, API keys and
-            passports are derived; it is made when first needed. None means the place where it already is: the
-            folder of the data, or the command's default place. A new secret is then made in the folder of the
-            data, where it does not protect against a reader of that folder.
+            passports are derived; made when first needed. None means where it already is: the folder of the
+            data, or the command's default place. A new one is then made beside the data, where it does not
+            protect against a reader of that folder.
         may: How far this process may go, as in `open_shared_runtime`.
         durability: What an answered write survives: ``power`` (the default) a power cut, ``process`` only the
             end of the process.
-        max_size: The largest size of the store: a number of bytes, or a text such as ``256GiB``.
-        min_free: Writes stop when the disk has less free space than this: a number of bytes, or a text.
-        encryption_key: The key of an encrypted store: its 32 bytes, or its place as ``file:PATH``,
-            ``env:NAME`` or ``keyring:NAME``. A new store is made encrypted, and an unencrypted store is
-            refused.
+        max_size: The largest size of the store, in bytes or as a text such as ``256GiB``.
+        min_free: Writes stop when the disk has less free space than this, in bytes or as a text.
+        encryption_key: The key of an encrypted store: its 32 bytes, ``file:PATH``, ``env:NAME`` or
+            ``keyring:NAME``. A new store is made encrypted; an unencrypted one is refused.
         encrypt: Whether the store must be encrypted. True needs ``encryption_key``; a given key implies True.
     """
 

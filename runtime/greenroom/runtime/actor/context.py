@@ -37,8 +37,8 @@ class Context:
 
     Attributes:
         principal: The identity that the caller stated; None for tells and timers.
-        precheck_answer: The reply to the message's `Message.precheck`, else None.
-        now: The wall clock in microseconds since 1970 UTC, the same throughout the message.
+        precheck_answer: The reply to `Message.precheck`, else None.
+        now: Microseconds since 1970 UTC, the same throughout the message.
         deadline: When the caller stops waiting, on trio's clock; infinite for tells and timers.
         effects: The staged effects; None until there is one.
         damage: The damaged records that were skipped; the reply should name them.
@@ -85,8 +85,7 @@ class Context:
     def is_own(self, error: RecordDamagedError, prefix: bytes = b"") -> bool:
         """Return whether a damaged record has a key of this actor that begins with ``prefix``.
 
-        A scan also meets records whose original key is unknown (`OnDamage`). The key under which such a
-        record lies may be another actor's, or not begin with ``prefix``.
+        A scan also meets records whose original key is unknown (`OnDamage`), maybe another actor's.
         """
         return error.key.startswith(self._actor_keys.store_key(prefix))
 
@@ -193,9 +192,8 @@ class Context:
     ) -> Iterator[tuple[bytes, T]]:
         """Yield the actor's own records whose key begins with ``prefix``, in key order.
 
-        In an encrypted store the names within keys are blinded, so their order is arbitrary; see `Names`. The
-        scan begins at ``start``, inclusive. With ``on_damage`` it goes on after damaged records; some have an
-        unknown key: see `OnDamage` and `is_own`.
+        In an encrypted store the order is arbitrary; see `Names`. It begins at ``start``, inclusive. With
+        ``on_damage`` it goes on after damaged records; see `OnDamage` and `is_own`.
 
         Raises:
             StoreDamagedError: a record is damaged, or does not fit the type.
@@ -301,9 +299,8 @@ class Context:
     def record_revocation(self, value: Any, *, until: int) -> None:
         """Record a fact that must survive restoring an older backup.
 
-        After a restore the actor receives these values in a `Replay`. It may have some already, because the
-        log is written before the store. The log lies beside the store's secret, in the clear. Without a
-        secret this method has no effect.
+        After a restore the actor receives these values in a `Replay`, also those it has. The log lies beside
+        the store's secret, in the clear; without a secret this has no effect.
 
         Args:
             value: Anything that msgspec encodes as JSON.
@@ -317,8 +314,8 @@ class Context:
     def append_soon(self, journal: str, value: Any) -> None:
         """Append a row to a journal with a later commit; a crash may lose it.
 
-        No reply waits for the row. It is written even if this message is refused or fails. If it comes again
-        within a second, it is only counted; if there is no room for it, it is dropped and counted.
+        No reply waits for it, and it is written even if this message fails. A repeat within a second is only
+        counted; so is a row for which there is no room.
         """
         self._services.append_soon(journal, value)
 
@@ -387,8 +384,8 @@ class Context:
     def publish(self, topic: str, label: Hashable = None) -> None:
         """Stage a notification of the subscribers of ``topic``, sent after the commit.
 
-        A notification is not stored: a crash loses it, and subscribers read again when they subscribe again.
-        The label decides which subscribers are notified (`Subscriber.add`); equal labels are merged.
+        A crash loses it; subscribers read again when they subscribe again. The label decides who is notified
+        (`Subscriber.add`); equal labels are merged.
         """
         effects = self.effects or self._new_effects()
         effects.publications[topic, label] = None
@@ -404,8 +401,8 @@ class Context:
         """Let this message's effects use the space reserved for deletes, expiry and audit.
 
         Args:
-            dispensable: Whether the reply leaves even if there is no room for the effects; they are then
-                dropped and counted. Allowed for rows of shared indexes only.
+            dispensable: Whether effects without room are dropped and counted, and the reply leaves; for rows
+                of shared indexes only.
         """
         effects = self._new_effects()
         effects.reserve = True
@@ -414,8 +411,7 @@ class Context:
     def most_rows(self, most: int) -> int:
         """Return how many of ``most`` rows one message that uses the reserve should touch.
 
-        A deleted or changed row takes a new page until the commit after the next one. So a full store must be
-        emptied in small steps.
+        A changed row takes a new page for two commits, so a full store is emptied in small steps.
         """
         return max(1, min(most, self._services.store.room() // (_COPIES * PAGE)))
 

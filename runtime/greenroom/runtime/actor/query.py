@@ -110,8 +110,7 @@ class IndexReader:
     def changed_since(self, index: str, since: int | None) -> tuple[int, list[Address] | None]:
         """Return a number for the next ``since``, and the actors whose rows have changed.
 
-        The actors are None if all rows must be read. No acknowledged change is missing if this is called
-        before the query first yields.
+        These are None if all rows must be read. Call it before the query first yields.
         """
         self._check(index)
         return self._services.row_changes.since(index, since)
@@ -157,8 +156,7 @@ class IndexReader:
     def addresses(self, kind: str) -> Iterator[Address]:
         """Yield the actors of a kind that have records of their own, by key.
 
-        This searches the records for one actor after the other, so only operators should use it, and rarely.
-        In an encrypted store it finds none, because keys do not reveal their actor.
+        This is slow, so only for operators. In an encrypted store it finds none.
         """
         if self._services.blinder is not None:
             return

@@ -30,19 +30,17 @@ R_co = TypeVar("R_co", covariant=True)
 class Procedure(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A request to the process: subclass ``Procedure[int]`` and define `run`.
 
-    With ``snapshot`` it reads committed rows of the shared indexes. The procedure itself decides which rows
-    the caller may see.
+    With ``snapshot`` it reads committed rows of the shared indexes, and decides itself which of them the
+    caller may see.
 
     With ``owner`` it runs in the process that owns the folder, and may await several actors. After a takeover
-    it runs again from the start, so its requests may be handled twice, and this must do no harm. For
-    instance, a search counts its results as used twice. To write to several actors exactly once, let one of
-    them tell the others.
+    it runs again from the start, so handling its requests twice must do no harm. To write to several actors
+    exactly once, let one of them tell the others.
 
-    With ``here`` the calling process calls `run`. The process may end or cancel `run` at any moment, so it
-    must be safe to stop `run` and to begin it again.
+    With ``here`` the calling process calls `run`, which may be stopped at any moment and begun again.
 
     Attributes:
-        runs: Where the procedure runs: see above.
+        runs: Where the procedure runs.
         flushes_journals: Whether buffered journal rows are written first; not for ``here``.
     """
 
@@ -77,14 +75,14 @@ class RuntimeClient(Protocol):
     ) -> R:
         """Send a message; return its reply once all that the reply reflects is on disk.
 
-        The caller's cancel scope sets the deadline. If a request is cancelled before it is begun, it leaves
-        the mailbox; a request that was begun commits whole or not at all.
+        The caller's cancel scope sets the deadline. A cancelled request that was not begun leaves the
+        mailbox; one that was begun commits whole or not at all.
 
         Args:
             address: The actor.
             message: The request. Its `Message.precheck`, if any, is sent first.
             principal: The caller's identity, for `Context.principal`.
-            idempotency: The idempotency key. With one, a repeat within 24 hours gets the first reply.
+            idempotency: The idempotency key: a repeat within 24 hours gets the first reply.
             on_accepted: Called once the message is in the mailbox, in the order of acceptance.
 
         Raises:
@@ -127,22 +125,21 @@ class RuntimeClient(Protocol):
         """Send a message as `ask` does, without a task; call ``done`` with the result.
 
         ``done`` is called once, in trio's thread, after this method has returned and all that the reply could
-        have seen is on disk. It is never called after `Ticket.cancel`. Its exceptions are logged.
+        have seen is on disk; never after `Ticket.cancel`. Its exceptions are logged.
 
         Args:
             address: The actor.
-            message: The request. Its `Message.precheck`, if any, is sent first.
+            message: The request.
             done: Called with an `outcome.Value` of the reply or an `outcome.Error` of what `ask` raises.
-            principal: As in `ask`.
-            idempotency: As in `ask`.
+            principal: The caller's identity.
+            idempotency: The idempotency key.
             deadline: On trio's clock. A message not begun by then fails with `DeadlineExceededError` at its
                 turn; cancel it to end it sooner.
-            on_accepted: Called once the message is in the mailbox; after a precheck that is after this method
-                returned.
+            on_accepted: As in `ask`; after a precheck, once this method has returned.
 
         Raises:
-            OverloadedError, ActorQuarantinedError, UnknownKindError, RuntimeClosedError: the message or its
-                precheck was not accepted; ``done`` is not called.
+            OverloadedError, ActorQuarantinedError, UnknownKindError, RuntimeClosedError: not accepted;
+                ``done`` is not called.
         """
         envelope = Envelope(message, principal, None, deadline, idempotency)
         return self._callbacks.send(address, envelope, done, on_accepted)
@@ -165,8 +162,7 @@ class RuntimeClient(Protocol):
     def subscriber(self, window: float = WINDOW_SECONDS) -> Subscriber:
         """Return a subscriber without topics, a context manager.
 
-        The first change of a quiet topic is delivered at once. Changes within ``window`` seconds after that
-        become one change, delivered when the window ends.
+        A quiet topic's first change is delivered at once; changes within ``window`` seconds after it are one.
         """
 
     def apply_settings(self) -> AbstractContextManager[None]:
@@ -184,8 +180,8 @@ class RuntimeClient(Protocol):
     def run_ready(self) -> None:
         """Give ready actors their turns now, before the next pass of the event loop.
 
-        A program may call it when it has posted everything and would only wait: its callbacks then run a pass
-        earlier. It takes at most one slice. Handlers and callbacks must not call it.
+        A program may call it when it has posted everything and would only wait. It takes at most one slice.
+        Handlers and callbacks must not call it.
         """
 
     def statistics(self) -> RuntimeStatistics:

@@ -74,14 +74,13 @@ class RuntimeConfig(CommonConfig, total=False):
     """The keyword arguments of a runtime: the options of `CommonConfig`, and the parts.
 
     Attributes:
-        sidecar: Makes a context manager, which is entered once the actors run and left before they drain. The
-            value that it yields becomes `Context.sidecar` and `ProcedureContext.sidecar`.
-        secrets: The folder of the store's secret, or several folders where it may be; a new one is made in
-            the first. Do not use the store's folder: anyone who has both has everything. None for a runtime
-            that derives no keys. Every process on a shared folder must find the same secret.
+        sidecar: Makes a context manager, entered once the actors run and left before they drain, which yields
+            `Context.sidecar`.
+        secrets: The folder of the store's secret, or several where it may be; a new one is made in the first.
+            Not the store's folder: anyone who has both has everything. None for a runtime that derives no
+            keys. Every process on a shared folder must find the same secret.
         journals: The append-only journals, linked by keys of the secret.
-        settings: Anything that handlers, queries and procedures need from `current_settings`; each store of a
-            process has its own.
+        settings: What handlers, queries and procedures need from `current_settings`, for each store its own.
     """
 
     actors: Required[Iterable[type[Actor]]]
@@ -199,8 +198,7 @@ async def open_runtime(
     """Own a folder and run actors on it, inside an ``async with`` block.
 
     The folder is created if missing, with mode 0700. Leaving the block refuses new messages, handles the
-    accepted ones (for at most ``options.drain_seconds``), and closes the store. If the block is cancelled,
-    leaving it only waits for the commit in flight.
+    accepted ones (for at most ``options.drain_seconds``; not if cancelled), and closes the store.
 
     Raises:
         TypeError: there is no such option; the call itself raises it.

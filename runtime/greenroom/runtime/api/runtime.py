@@ -171,9 +171,8 @@ class Runtime(RuntimeClient):
     def hold_dispatch(self) -> AbstractContextManager[None]:
         """Return a context manager: in its block, posted messages do not wake the dispatcher's task.
 
-        Programs use it and end the block with `run_ready`: then the dispatcher's task has nothing left to do,
-        and the writer's thread gets the event loop a pass earlier. Actors that are ready after the block get
-        their turns as usual. The block must not contain an ``await``.
+        Ended with `run_ready`, the block gives the writer's thread the event loop a pass earlier. It must not
+        contain an ``await``.
         """
         return self.dispatcher
 

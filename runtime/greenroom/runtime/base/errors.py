@@ -20,8 +20,7 @@ class GreenroomError(Exception):
 class Refusal(GreenroomError):  # noqa: N818  a reply, not a fault
     """A handler's refusal: a domain error that is a reply, not a fault.
 
-    Raise it in a handler *before* changing state or staging effects. The caller gets it, and the actor
-    goes on. (Any other exception is rolled back, and the caller gets `ActorFailedError`.)
+    Raise it in a handler *before* changing state or staging effects; the actor goes on.
 
     Args:
         code: A constant such as ``SESSION_NOT_FOUND``, stable across releases.
@@ -29,8 +28,7 @@ class Refusal(GreenroomError):  # noqa: N818  a reply, not a fault
         details: JSON-ready particulars for programs.
 
     Attributes:
-        is_denial: Whether it denies a right and no journal has recorded that yet. The reply may hide that it
-            is a denial.
+        is_denial: Whether it denies a right, perhaps without saying so, and no journal has recorded that yet.
     """
 
     is_denial = False
@@ -63,8 +61,8 @@ class OverloadedError(GreenroomError):
         retry_after_ms: When to repeat, in milliseconds from now.
 
     Attributes:
-        outcome: ``unknown`` if a silent owner may still handle the request: then only a repeat with the same
-            idempotency key is safe. Otherwise ``not_done``.
+        outcome: ``unknown`` if a silent owner may still handle the request: repeat it only with the same
+            idempotency key. Otherwise ``not_done``.
     """
 
     outcome: Outcome = "not_done"
@@ -85,16 +83,14 @@ class OverloadedError(GreenroomError):
 class DeadlineExceededError(GreenroomError):
     """The deadline passed before the request was begun; nothing was done.
 
-    A request that was begun commits whole or not at all; then the caller's own cancel scope ends the wait
-    (`trio.TooSlowError`, `trio.Cancelled`).
+    A request that was begun commits whole or not at all; the caller's cancel scope ends the wait.
     """
 
 
 class RuntimeClosedError(GreenroomError):
     """The program or a signal closed the runtime before the reply.
 
-    A message that the runtime did not accept was not begun. An accepted one took effect whole or not at
-    all: check after the next start.
+    An accepted message took effect whole or not at all: check after the next start.
     """
 
 
@@ -107,11 +103,7 @@ class InvalidAddressError(GreenroomError):
 
 
 class ConfigurationError(GreenroomError):
-    """The arguments of `open_runtime` contradict each other, or lack an index or journal.
-
-    Unlike `UnknownKindError` it is not about a message: a name is invalid or used twice, or a group, handler
-    or query names a kind, index or journal that does not exist.
-    """
+    """The arguments of `open_runtime` contradict each other, or lack an index or journal."""
 
 
 class IdempotencyConflictError(GreenroomError):
@@ -162,11 +154,9 @@ class StoreDamagedError(StoreError):
 class RecordDamagedError(StoreDamagedError):
     """One record differs from what was stored; the pages around it may be sound.
 
-    Unlike other damage it affects only the entry to which the record belongs.
-
     Args:
-        key: The table's key under which the record was stored, if known, else the key under which it lies. In
-            an encrypted store, names in it are hidden.
+        key: The key under which the record was stored, if known, else where it lies. In an encrypted store,
+            names in it are hidden.
         entry: The entry's name for the caller, such as a key or an id; empty if not known.
         lies_at: The key under which the record lies, if it may differ from ``key``.
         is_key_known: Whether the key under which the record was stored is proven.
@@ -202,14 +192,12 @@ class StoreTooNewError(StoreError):
 class StoreFailedError(StoreError):
     """A commit failed, not for lack of space, so the runtime answers nothing more.
 
-    The process must end; the next start uses what is on disk. Unlike with `StorageFullError`, no request
-    may be repeated in this process.
+    The process must end, and repeat no request; the next start uses what is on disk.
     """
 
 
 class OwnershipLostError(StoreFailedError):
     """This process lost the folder's lock or files, so it writes and answers nothing more.
 
-    Unanswered requests are not committed. Unlike with other failures the folder may be opened again at once;
-    a `Database` does so.
+    Unanswered requests are not committed. The folder may be opened again at once.
     """

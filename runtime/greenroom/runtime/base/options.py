@@ -26,13 +26,13 @@ class RuntimeOptions(msgspec.Struct, frozen=True, kw_only=True):
             destroy the store.
         max_size: Address space and quota of the store, in bytes.
         min_free: Writes stop when the disk has fewer free bytes than this.
-        mailbox_limit: At most this many messages wait in one mailbox; others get `OverloadedError`. A
-            connection may have fewer in flight, so that no single connection fills a mailbox.
+        mailbox_limit: The most messages that wait in one mailbox; others get `OverloadedError`. A connection
+            may have fewer in flight.
         quantum: One actor handles this many messages before the next ready actor has its turn.
         slice_seconds: How long one actor's turn may hold the event loop, in seconds.
-        resident_limit: At most this many actors stay in memory, unless more are busy.
-        resident_bytes: The most bytes of all actors in memory, estimated, unless more are busy. An actor
-            larger than this leaves memory whenever another is activated, and is loaded again each time.
+        resident_limit: The most actors in memory, unless more are busy.
+        resident_bytes: The most bytes of all actors in memory, estimated, unless more are busy. A larger
+            actor leaves memory whenever another is activated.
         idle_seconds: How long an unused actor stays in memory, in seconds.
         drain_seconds: How long closing waits for accepted messages, in seconds.
         idempotency_seconds: How long the reply to an idempotent request is stored, in seconds.

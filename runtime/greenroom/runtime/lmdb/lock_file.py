@@ -170,16 +170,15 @@ class FolderLock:
     Enter it before opening a `Store`.
 
     Args:
-        create: Whether a missing or empty folder is accepted; otherwise it is refused.
+        create: Whether a missing or empty folder is accepted.
 
     Attributes:
         folder: The folder's real path, once entered.
-        unclean: Whether the last owner left a store without `mark_clean`, or the store was changed later;
-            then its structure needs a check.
-        survived: Whether only that owner's process died, and the system has not ended since; the structure is
-            then as sound as before.
-        doubtful: Whether that owner died of a fault or found damage; the whole store must then be read before
-            it is opened.
+        unclean: Whether the last owner left a store without `mark_clean`, or it was changed later; then its
+            structure needs a check.
+        survived: Whether only that owner's process died, and not the system: the structure is as sound as
+            before.
+        doubtful: Whether that owner died of a fault or found damage; then read the whole store first.
         lost: Whether the last owner left a store, and now its file is missing or empty.
         has_changed: Whether `is_unchanged` found a changed file that no process has written to.
 
@@ -306,8 +305,7 @@ class FolderLock:
     def is_unchanged(self) -> bool:
         """Return whether the data file has exactly the bytes as left; False if unknown.
 
-        This reads a file of up to `DIGEST_BYTES`. A changed file still has the last commit; only a check of
-        the whole file finds what was changed.
+        This reads a file of up to `DIGEST_BYTES`. Only a check of the whole file finds what was changed.
 
         Raises:
             StoreDamagedError: the file lacks the last commit, though no process has written to it since.
@@ -345,8 +343,8 @@ class FolderLock:
     def mark_open(self) -> None:
         """Record that the store is open: if this process dies, no check is then needed.
 
-        After a fault a check is needed. A fault is recorded unless the program uses `faulthandler`, and only
-        for the first of several open stores.
+        After a fault one is. Faults are recorded for the first of several open stores, unless the program
+        uses `faulthandler`.
         """
         circumstances = _circumstances(self._descriptor, self.folder).decode()
         with suppress(OSError):  # after a failure the next start checks, which does no harm
@@ -369,10 +367,9 @@ class FolderLock:
         """Record that the store was closed in order: the next start needs no check.
 
         Args:
-            is_checked: Whether the whole store is known to be sound; the next start trusts this if the file's
-                checksum is the same.
-            is_damaged: Whether records, and nothing else, are known to be damaged; to find them again, the
-                next start reads all of a small store.
+            is_checked: Whether the whole store is known to be sound, as the next start then trusts.
+            is_damaged: Whether records, and nothing else, are known to be damaged; the next start of a small
+                store finds them again.
         """
         self._marked_clean = True
         self._is_checked = is_checked

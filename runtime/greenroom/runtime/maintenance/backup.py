@@ -58,8 +58,8 @@ class RestoreInfo:
 
     Attributes:
         kept: The previous file, which `restore` accepts, too; None if there was none.
-        has_secret: Whether the store's secret is here. If not, the next start creates a new secret, unless
-            you put the file there first. A new one ends API keys and passports of the old one.
+        has_secret: Whether the store's secret is here. If not, put it there before the next start, or API
+            keys and passports end.
         has_list: Whether the revocation log is here. If not, revoked keys become valid again.
         damaged: The names of records that were damaged in the backup; all others are sound.
     """
@@ -79,10 +79,10 @@ def backup(
     encryption: Encryption | None = None,
     poll: Callable[[], None] = lambda: None,
 ) -> BackupInfo:
-    """Write the store into a new file for `restore`, with mode 0600.
+    """Write the store into a new file for `restore`, mode 0600, while commits go on.
 
-    Commits go on during the backup. The copy is compact (without deleted data) and checked, records included.
-    Damaged records are copied unchanged, and named. There must be room for two copies beside the destination.
+    The copy is compact and checked, records included; damaged ones are copied unchanged, and named. There
+    must be room for two copies beside the destination.
 
     Args:
         source: The open store of this process, or the folder of a store without an owner.

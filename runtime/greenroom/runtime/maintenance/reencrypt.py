@@ -82,8 +82,7 @@ def encrypt(
     """Encrypt a store in the clear by rewriting it; leave an encrypted store unchanged.
 
     This also removes copies in the clear that killed commands left beside the store. The folder must have
-    room for a second file of the store's size. The actor classes and indexes declare the names in keys, so
-    pass all that have records or rows in the store.
+    room for a second file. Pass all actor classes and indexes that have records or rows in the store.
 
     Raises:
         ConfigurationError: the store has an unknown actor or index; nothing was changed.

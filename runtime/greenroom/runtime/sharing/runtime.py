@@ -29,11 +29,7 @@ R = TypeVar("R")
 
 
 class SharedRuntime(RuntimeClient):
-    """A running set of actors on a shared folder, made by `open_shared_runtime`.
-
-    One of the processes owns the folder and runs the actors; the others relay each request to it. When the
-    owner ends, another process takes over and handles unanswered requests, once.
-    """
+    """A running set of actors on a shared folder, made by `open_shared_runtime`."""
 
     def __init__(self, process: SharedProcess) -> None:
         self._process = process
@@ -159,16 +155,17 @@ async def open_shared_runtime(
 ) -> AsyncIterator[SharedRuntime]:
     """Run actors on a shared folder, inside an ``async with`` block.
 
-    The first process owns the folder, as with `open_runtime`; the others relay everything to it. When the
-    owner ends, in any way, another process takes over. All processes need the same actors.
+    The first process owns the folder, as with `open_runtime`; the others relay each request to it. When the
+    owner ends, in any way, another takes over and handles unanswered requests, once. All need the same
+    actors.
 
     Args:
         path: The folder of the data.
         principal_type: The type of principals: hashable, and supported by msgspec.
-        label_type: The type of publications' labels: hashable, and supported by msgspec.
+        label_type: The type of publications' labels, as above.
         queries: The procedures that this process may run.
         may: How far this process may go: ``create`` a store, ``own`` an existing one, or only ``attach`` to
-            an owner. With ``attach`` it never takes over, but waits for another owner.
+            an owner; then it never takes over.
         config: The configuration of the runtime; see `RuntimeConfig`.
 
     Raises:

@@ -87,10 +87,9 @@ class InlineCommitter:
     """Commit within `submit`: for the autojump clock, simulations and injected faults.
 
     Args:
-        commit: Commits a group. A replacement can do one of three things. It can raise before or after
-            `Store.commit`. That is a crash: the exception leaves `submit`, and ``done`` is not called. It can
-            raise `StoreFailedError`, as for a dead disk. It can set `WriteBatch.error` on units before
-            `Store.commit`, which then skips these units and the later ones of their owners.
+        commit: Commits a group. A replacement can raise before or after `Store.commit`: that is a crash, and
+            ``done`` is not called. It can raise `StoreFailedError`, as for a dead disk, or set
+            `WriteBatch.error` on units before `Store.commit`, which then skips these.
     """
 
     def __init__(self, commit: Callable[[Store, Sequence[WriteBatch]], None] = Store.commit) -> None:

@@ -177,7 +177,7 @@ class Store:
     def snapshot(self) -> Iterator[Snapshot]:
         """Open one view of the committed rows, as of now.
 
-        While it is open, the file cannot reuse its pages and may grow: close it soon.
+        Close it soon: meanwhile the file cannot reuse its pages and may grow.
 
         Raises:
             StoreDamagedError: (in the block) a record's checksum is wrong.
@@ -273,9 +273,8 @@ class Store:
     ) -> Iterator[tuple[bytes, bytes]]:
         """Yield the committed rows whose keys begin with ``prefix``, in key order.
 
-        The scan reads the rows as of the first ``next``. An iterator that is neither exhausted nor closed
-        costs as much as an open `snapshot`. The scan begins at ``start``, inclusive: the lowest key, or in
-        reverse the highest. The error of the first damaged record is raised, unless ``on_damage`` is given.
+        It reads the rows as of the first ``next``, from ``start``, inclusive: the lowest key, or in reverse
+        the highest. Exhaust or close it. The first damaged record raises, unless ``on_damage`` is given.
         """
         with self.snapshot() as snapshot:
             yield from snapshot.scan(table, prefix, start=start, reverse=reverse, on_damage=on_damage)
@@ -304,12 +303,12 @@ class Store:
     def commit(self, units: Sequence[WriteBatch]) -> None:
         """Commit all units in one transaction; units without room get an error.
 
-        When space runs out, each unit is tried again in its own transaction, in order. A unit that fails gets
-        `StorageFullError`; later units of the same owner get it without a try.
+        When space runs out, each unit is tried in its own transaction. A unit that fails gets
+        `StorageFullError`, and so do later units of the same owner.
 
         Raises:
             StoreFailedError: another failure. None of these units may be answered, and every later call
-                raises it again, because LMDB would continue as if nothing had happened.
+                raises it again.
         """
         self._check_usable()
         if not self.damage.found:

@@ -44,14 +44,13 @@ OWN_ID: Final = "adk_session_id"
 class GreenroomSessionService(BaseSessionService):
     """Sessions of the kit in a `Database`, as ordinary sessions.
 
-    Agents of the same user read and search the sessions with the server's tools. A message that they add is
-    an event of the kit's session. An event and its changes of the state are appended in one commit; ``app:``
-    and ``user:`` keys change after this commit. A session is stale if another writer has appended an event
-    since it was read, as with the kit's `DatabaseSessionService`.
+    Agents of the same user read and search them with the server's tools; a message that they add is an event.
+    An event and its changes of the state are appended in one commit; ``app:`` and ``user:`` keys change after
+    it. A session is stale if another writer has appended an event since it was read.
 
     Names of programs and users have 1 to 128 characters. An event has up to 16 MB as JSON; agents see only
-    the text of an event over 1 MB, such as a photo. The state of a session, of a user in a program, and of a
-    program has up to 1 MB each.
+    the text of one over 1 MB. The state of a session, of a user in a program, and of a program has up to 1 MB
+    each.
 
     Args:
         database: The open database.

@@ -48,11 +48,8 @@ class GreenroomSaver(BaseCheckpointSaver[str]):
     """Stores the checkpoints of graphs: ``builder.compile(checkpointer=GreenroomSaver(…))``.
 
     A thread belongs to the principal's user, or to the agent without a user; no one else reads it, and no
-    search finds its content. A step stores the channels that it changed, in one commit. A write is on disk
-    when the method returns.
-
-    Methods without a leading ``a`` run in the thread of the database and block; they are for threads without
-    an event loop.
+    search finds its content. A write is on disk when the method returns. Methods without a leading ``a``
+    block; they are for threads without an event loop.
 
     Args:
         database: The database, open while the saver is used.

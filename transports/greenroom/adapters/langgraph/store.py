@@ -68,13 +68,12 @@ class GreenroomStore(BaseStore):
 
     An item's value is a memory's value, and its namespace is below ``root``. So MCP clients of the same user
     or agent, exports and erasures include the items, and memories that others store there are items, too.
-    Namespaces of any depth and keys of any text work.
-    A batch first reads, then writes. If it writes a key several times, the last write counts. All its writes,
-    up to 1,000, are one commit. A search without a query returns the last updated items first. A search
-    with a query takes the 100 nearest memories and returns those that match, best first, with scores 0 to 1.
-    ``index=False`` excludes an item from searches with a query; a list of fields is ignored, since the
-    database embeds the whole value. An item with a TTL expires; reads extend it unless ``refresh_ttl`` is
-    false. The blocking methods run in the thread of the database; they are for threads without an event loop.
+
+    A batch first reads, then writes up to 1,000 items in one commit; of several writes of a key the last
+    counts. A search without a query returns the last updated items first. One with a query takes the 100
+    nearest memories and returns those that match, best first, with scores 0 to 1. ``index=False`` excludes an
+    item from these; a list of fields is ignored. An item with a TTL expires; reads extend it unless
+    ``refresh_ttl`` is false. The blocking methods are for threads without an event loop.
 
     Args:
         database: An open database.

@@ -83,7 +83,7 @@ class AsyncMemory:
             user_id: The user.
             agent_id: The agent.
             run_id: The run.
-            metadata: A dictionary that is stored with each memory.
+            metadata: Stored with each memory.
             timestamp: Must be None; only mem0's platform accepts it.
             expiration_date: The last day, ``YYYY-MM-DD``, on which searches and lists return the memories.
             infer: Whether the extractor is called, if there is one.
@@ -176,10 +176,9 @@ class AsyncMemory:
 
         Args:
             query: The query.
-            top_k: The most memories; a search finds at most 100.
+            top_k: The most memories, 100 at most.
             filters: As in `get_all`; filters by agent and metadata apply to the user's 100 best.
-            threshold: The least score. The best hit has the score 1, others a part of 1; without a relevant
-                hit the result is empty.
+            threshold: The least score. The best hit has 1, others a part of it.
             rerank: Has no effect.
             explain: Whether each hit shows the parts of its score.
             reference_date: Must be None; only mem0's platform accepts it.

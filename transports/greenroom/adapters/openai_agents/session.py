@@ -39,18 +39,16 @@ _SHOWN: Final = 80
 class GreenroomSession:
     """The history of a conversation, for ``Runner.run(…, session=…)``, in a session of Greenroom.
 
-    It implements the SDK's ``Session``. With the MCP tools, agents read messages as messages, and tool calls
-    as events of the type ``tool_call``. Each item is returned unchanged. Events that other agents write into
-    the session are no items. The session is created with the first item.
-
-    Popped and cleared items are removed permanently, as by `SessionService.clear_events`.
+    Agents with the MCP tools read its messages as messages, and tool calls as events of the type
+    ``tool_call``. Each item is returned unchanged; other agents' events are no items. The session is created
+    with the first item. Popped and cleared items are removed permanently.
 
     Args:
         database: An open `Database`.
-        session_id: Any text without lone surrogates. If it is no valid Greenroom session id, the session has
+        session_id: Any text without lone surrogates. If it is no valid id of a session here, the session has
             the id `key`, and its state has the text as ``session_id``.
-        principal: The caller. The session belongs to the principal's user; another user's session is
-            refused. The default is the agent ``app``, a member of every project.
+        principal: The caller, by default the agent ``app``, a member of every project. The session belongs to
+            its user; another user's session is refused.
         project_id: The project whose members see the session; None for no project.
         session_settings: The SDK's settings: how many items a run gets.
 
@@ -58,8 +56,8 @@ class GreenroomSession:
         key: The id of the session of Greenroom.
 
     Raises:
-        ValueError: the session id is invalid. The methods raise `ServiceError`, a ``ValueError``: an item
-            is invalid, or the session has ended or belongs to another user.
+        ValueError: the session id is invalid. The methods raise `ServiceError`, a ``ValueError``: an item is
+            invalid, or the session has ended or belongs to another user.
     """
 
     def __init__(

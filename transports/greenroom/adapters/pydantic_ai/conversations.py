@@ -66,21 +66,20 @@ _PLAIN_ID = re.compile(r"(?!pydantic-ai-|(?:all|current)\Z)[A-Za-z0-9_.-]{1,128}
 class GreenroomConversations(ConversationStore):
     """A Pydantic AI `ConversationStore` with a Greenroom session for each conversation.
 
-    Each message is an event of the session, stored once. MCP clients read and search its text like any other
-    message, and ``load`` returns it unchanged. A save is one commit. This store never shows conversations of
-    other users. The argument ``scope`` of its methods is Pydantic AI's own and does not change this.
+    Each message is an event of the session, stored once, which MCP clients read and search; ``load`` returns
+    it unchanged. A save is one commit. Conversations of other users are never shown, whatever Pydantic AI's
+    own ``scope`` is.
 
         conversation = await store.load(conversation_id) or Conversation(conversation_id=conversation_id)
         result = await agent.run(prompt, conversation=conversation)
         await store.save(result)
 
-    A save is checked against the loaded revision: a second save after the same revision raises
-    `ConversationConflict`. A deleted conversation is neither loaded nor listed. Its messages stay in the
-    session, where forks find them, until `EraseUser` removes them.
+    A second save after the same revision raises `ConversationConflict`. A deleted conversation is neither
+    loaded nor listed; its messages stay in the session, where forks find them, until `EraseUser`.
 
     Args:
         database: An open database.
-        principal: The caller: sessions belong to the principal's user; the model acts as its ``agent_id``.
+        principal: The caller: sessions belong to its user; the model acts as its ``agent_id``.
         project_id: The project of new sessions, which only its members see; None for no project.
     """
 

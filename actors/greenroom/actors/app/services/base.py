@@ -37,9 +37,9 @@ class Askable(Protocol):
 class ServiceResult(dict[str, Any]):
     """The result of a service: a dictionary of JSON values, with attributes as Python values.
 
-    ``result["status"]`` equals ``result.status``, except for times: the attribute is a datetime, and the item
-    is its text (RFC 3339, in UTC) as in a tool's answer. The result is read-only, but its values are not;
-    ``result.copy()`` is a plain dictionary. ``Event(**json.loads(text))`` makes an event from its JSON.
+    ``result["status"]`` equals ``result.status``, except for times: the attribute is a datetime, the item its
+    text as in a tool's answer. ``result.copy()`` is a plain dictionary. ``Event(**json.loads(text))`` makes
+    an event from its JSON.
     """
 
     __signature__: ClassVar[Signature] = Signature()
@@ -170,8 +170,7 @@ class ServiceError(Refusal, ValueError):
     """A refusal of a service, such as an unknown session or an invalid value.
 
     It is a ``ValueError`` with the ``code``, ``sentence`` and ``details`` of the `Refusal` that an MCP client
-    would get. Nothing was changed. Errors that the caller did not cause (a full store, a full mailbox) are no
-    `ServiceError`.
+    would get. Nothing was changed. Errors that the caller did not cause are no `ServiceError`.
     """
 
     @classmethod

@@ -46,9 +46,9 @@ class Memory(ServiceResult):
         version: Counts from 1.
         created_by: The author of the first version.
         updated_by: The author of this version.
-        created_at: When the first version was stored.
-        updated_at: When this version was stored.
-        expires_at: When it expires; None for never.
+        created_at: The time of the first version.
+        updated_at: The time of this version.
+        expires_at: None for never.
     """
 
     id: int
@@ -71,9 +71,9 @@ class MemoryVersion(ServiceResult):
 
     Attributes:
         id: As in `Memory`.
-        memory_id: As in `Memory`. A key that was deleted and reused has versions of several memories.
+        memory_id: As in `Memory`; a key that was deleted and reused has several.
         version: Counts from 1 for each memory.
-        deleted_at: When the memory was deleted; None if it was not.
+        deleted_at: None if the memory was not deleted.
     """
 
     id: int
@@ -100,8 +100,7 @@ class MemoryChange(msgspec.Struct, frozen=True, kw_only=True):
     """One of several changes of memories.
 
     Attributes:
-        value: The new value, a dictionary, whether or not the memory exists; None removes it with its
-            history.
+        value: The new value, whether or not the memory exists; None removes it with its history.
         expires_in: Seconds until it expires, up to 100 years; None for never.
     """
 
@@ -123,20 +122,19 @@ class MemoryLease(msgspec.Struct, frozen=True, kw_only=True):
 class MemoryService:
     r"""Memories in namespaces, as Python objects: the same memories that the MCP tools show.
 
-    A namespace is 2 to 8 segments joined by a colon, such as ``user:alice:preferences``. A namespace that
-    begins with ``user:`` or ``agent:`` belongs only to that user or agent, and its memories are private. A
-    namespace with ``project:`` belongs to the project's members. All others are shared with the members of
-    the writer's projects.
+    A namespace is 2 to 8 segments joined by a colon. One that begins with ``user:`` or ``agent:`` belongs to
+    that user or agent, and its memories are private; one with ``project:`` belongs to the project's members.
+    All others are shared with the members of the writer's projects.
 
-    A value is any JSON value of up to 1 MB, and comes back equal; dictionaries have text keys. Keys have
-    1-255 characters and none of ``/ \ : * ? " < > |``. A change is executed whole or not at all, and is
-    durable when the method returns. A refusal is a `ServiceError`, which is a ``ValueError``.
+    A value is any JSON value of up to 1 MB, and comes back equal. Keys have 1-255 characters and none of ``/
+    \ : * ? " < > |``. A change is executed whole or not at all, and is durable when the method returns. A
+    refusal is a `ServiceError`, which is a ``ValueError``.
 
     Args:
         runtime: The runtime of `open_greenroom`, or a `Database`.
-        principal: The identity of the service, which limits what it sees and writes. Without a principal it
-            acts as the owner of the namespace; if that has no owner, as the agent ``app``, a member of every
-            project: the program is responsible for its users.
+        principal: The identity of the service, which limits what it sees and writes. Without one it acts as
+            the namespace's owner, or else as the agent ``app``, a member of every project: the program is
+            responsible for its users.
     """
 
     def __init__(self, runtime: Askable, principal: Principal | None = None) -> None:
@@ -194,12 +192,9 @@ class MemoryService:
     ) -> int:
         """Store a memory's whole new value as the next version; return the version's number.
 
-        Older versions stay readable.
-
         Raises:
-            ServiceError: The memory does not exist, or an argument breaks a rule. If the memory is not at the
-                ``expected_version``, another writer came first: ``VERSION_CONFLICT``, with
-                ``current_version`` in the details.
+            ServiceError: The memory does not exist, an argument breaks a rule, or the memory is not at the
+                ``expected_version`` (``VERSION_CONFLICT``, with ``current_version`` in the details).
         """
         saved = await self._ask(
             requests.ReviseMemory,
@@ -213,20 +208,14 @@ class MemoryService:
         return saved.id
 
     async def delete_memory(self, namespace: str, key: str, deleted_by: str, task_id: str) -> bool:
-        """Delete a memory, so that no read or search finds it; return whether it existed.
-
-        Its history stays until it is purged.
-        """
+        """Delete a memory but for its history; return whether it existed."""
         dropped = await self._ask(
             requests.DropMemory, namespace, key=key, deleted_by=deleted_by, task_id=task_id
         )
         return dropped.forgotten > 0
 
     async def purge_memory(self, namespace: str, key: str, deleted_by: str, task_id: str) -> bool:
-        """Remove a memory, its history, and all memories deleted under its key before.
-
-        Returns whether anything existed.
-        """
+        """Remove a key's memory, its history, and memories deleted before; return whether any existed."""
         given = {"key": key, "deleted_by": deleted_by, "task_id": task_id, "purge": True}
         first = dropped = await self._ask(requests.DropMemory, namespace, **given)
         while dropped.remaining:
@@ -254,8 +243,7 @@ class MemoryService:
     ) -> list[Memory]:
         """Return the memories at or below a namespace, most recent update first.
 
-        The prefix has whole segments: ``user:al`` matches nothing of ``user:alice``, and ``user`` matches
-        every user's namespace. A trailing colon is ignored.
+        The prefix has whole segments: ``user:al`` matches nothing of ``user:alice``.
         """
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
             sentence = f"limit: it takes a whole number from 1 and got {limit!r}"

@@ -84,8 +84,7 @@ class SearchService:
     """The search of the tool `memory_search`, as Python objects.
 
     It finds memories in all namespaces that the principal may see. A refusal is a `ServiceError`, which is a
-    ``ValueError``. The six older names issue a ``DeprecationWarning``, which names the current call; None
-    means their older defaults.
+    ``ValueError``. Six older names issue a ``DeprecationWarning`` that names the current call.
 
     Args:
         runtime: The runtime of `open_greenroom`, or a `Database`.
@@ -116,19 +115,17 @@ class SearchService:
 
         Args:
             query: The query; optional with a time or tags.
-            mode: ``semantic`` searches by meaning, ``exact`` finds a literal text, ``hybrid`` also weighs
-                quality.
-            time_expr: The time when a memory was stored, in words such as ``last week``.
+            mode: ``semantic`` by meaning, ``exact`` for a literal text, ``hybrid`` also weighs quality.
+            time_expr: When a memory was stored, in words such as ``last week``.
             after: Only memories stored at or after this date or time, UTC.
             before: Only memories stored before this date or time.
             tags: Only memories with any of these labels.
-            quality_boost: The weight of quality in the score, 0-1; None is 0.3 in mode ``hybrid``, otherwise
-                0.
+            quality_boost: The weight of quality in the score, 0-1; by default 0.3 in mode ``hybrid``, else 0.
             limit: The most results, 1-100.
             include_debug: Whether to report how the search ran.
             namespace: Only memories at or below this namespace; its segments are whole.
-            min_relevance: The least relevance, 0-1, or a grade; None means no limit, but no results if no
-                memory can be an answer.
+            min_relevance: The least relevance, 0-1, or a grade; by default none, but no results if no memory
+                can be an answer.
             min_score: The least score, 0-1, or a grade.
 
         Raises:

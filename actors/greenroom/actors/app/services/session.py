@@ -49,18 +49,17 @@ class Event(ServiceResult):
 
     Attributes:
         event_type: ``message``, ``action``, ``tool_call`` or ``reflection``.
-        actor: The actor: ``user``, ``agent:<id>`` or ``system``.
+        actor: ``user``, ``agent:<id>`` or ``system``.
         content: A dictionary of JSON values, up to 1 MB. Agents see ``{"text": "…"}`` as a message with this
-            text, and any other content as JSON. In an event of type ``message`` the text is limited by the
-            ``content_limit`` of `open_greenroom`.
-        shown: What agents see and search instead of the content, if that has more than 1 MB (up to 16 MB).
-            Only this service returns so large a content; without ``shown`` it refuses it.
-        event_id: 1-255 characters; random by default, so that it can be appended again after an error. The
-            same event is appended once; a different event with the same id is refused.
-        timestamp: When it happened, UTC unless it has a time zone; None means when it is appended. It may be
-            a text. In an event that was read, it is UTC and never None.
-            is_final_response: Whether it ends an agent's turn.
-        visibility: The visibility of the event, as for a message of the service's principal.
+            text, other contents as JSON. The text of a ``message`` is limited by ``content_limit``.
+        shown: What agents see and search instead of a content of more than 1 MB (up to 16 MB), which only
+            this service returns; required for such a content.
+        event_id: 1-255 characters, random by default. An event is appended once; another one with its id is
+            refused.
+        timestamp: When it happened, also as a text, UTC unless it has a time zone; by default when it is
+            appended. In an event that was read, UTC and never None.
+        is_final_response: Whether it ends an agent's turn.
+        visibility: As of a message of the service's principal.
     """
 
     event_type: EventType
@@ -97,15 +96,14 @@ _EVENT_FIELDS = tuple(Event.__signature__.parameters)
 class SessionService:
     """Sessions with events and state, as Python objects: the MCP tools show the same sessions.
 
-    Events and messages are one log. Agents read and search the service's events as messages; an agent's
-    message is an event of type ``message`` with the id ``message_<message_id>``. A change is executed whole
-    or not at all, and is durable when the method returns. A refusal is a `ServiceError`, which is a
-    ``ValueError``.
+    Events and messages are one log. Agents read the service's events as messages; an agent's message is an
+    event of type ``message`` with the id ``message_<message_id>``. A change is executed whole or not at all,
+    and is durable when the method returns. A refusal is a `ServiceError`, which is a ``ValueError``.
 
     Args:
         runtime: The runtime of `open_greenroom`, or a `Database`.
-        principal: The identity of the service, which limits what it returns. By default it is the agent
-            ``app``, a member of every project.
+        principal: The identity of the service, which limits what it returns; by default the agent ``app``, a
+            member of every project.
     """
 
     def __init__(self, runtime: Askable, principal: Principal | None = None) -> None:
@@ -122,10 +120,10 @@ class SessionService:
     ) -> None:
         """Create a session; agents see ``app_name`` as its purpose.
 
-        Without a ``user_id`` it belongs to the principal's user, if there is one.
+        Without a ``user_id`` it belongs to the principal's user, if any.
 
         Raises:
-            ServiceError: The id is taken, or not 1-128 of ``A-Za-z0-9_.-``; or an argument breaks a rule.
+            ServiceError: The id is taken, or an argument breaks a rule.
         """
         await self._ask(
             requests.CreateSession,
@@ -140,8 +138,7 @@ class SessionService:
     async def get_session(self, session_id: str) -> Session | None:
         """Return a session with all its events, or None if the id is unknown.
 
-        Events are read and converted in slices, so that a long session delays no other task. Events appended
-        meanwhile are not included.
+        Events appended meanwhile are not included.
         """
         snapshot = await self._ask_if_known(requests.TakeSnapshot, session_id=session_id)
         if snapshot is None:
@@ -156,25 +153,22 @@ class SessionService:
     ) -> Event:
         """Append an event and merge ``state_delta`` into the state by key: both or neither.
 
-        If the principal can see that the session already has the event, neither the log nor the state
-        changes. That is no error, even after the session has ended. Events with the same id are equal if
-        everything except ``timestamp`` is equal; ``state_delta`` is not stored and not compared.
+        If the session already has the event, nothing changes; that is no error, even after its end. Events
+        with the same id are equal if everything except ``timestamp`` is; ``state_delta`` is not compared.
 
         Returns:
             The event in the log; for a repeat, the existing event.
 
         Raises:
-            ServiceError: The session is unknown or has ended, the event or the state breaks a rule, or the
-                session has another event with this id (``IDEMPOTENCY_CONFLICT``).
+            ServiceError: The session is unknown or has ended, the event or the state breaks a rule, or
+                another event has this id (``IDEMPOTENCY_CONFLICT``).
         """
         changes = {} if state_delta is None else plain(state_delta)
         request = append_request(**_appending(session_id, event), state_delta=changes)
         return _event(await self._send(session_id, request))
 
     async def append_events(self, session_id: str, events: Iterable[Event | Mapping[str, Any]]) -> None:
-        """Append events in order: all of them or none, in one commit.
-
-        Events that the session already has are skipped, as by `append_event`.
+        """Append events in order, in one commit; skip those that the session has.
 
         Raises:
             ServiceError: As for `append_event`; or the events exceed 16 MB together.
@@ -196,8 +190,7 @@ class SessionService:
     async def get_events(self, session_id: str, limit: int | None = None, id_prefix: str = "") -> list[Event]:
         """Return the newest events, oldest first, without reading earlier events.
 
-        They are read from the end, 500 at a time. A larger result may include events that are removed
-        meanwhile, but no event that is appended meanwhile.
+        A result of more than 500 may include events that are removed meanwhile, but none that are appended.
 
         Args:
             session_id: The session.
@@ -243,13 +236,10 @@ class SessionService:
         return removed.count
 
     async def delete_session(self, session_id: str) -> bool:
-        """Delete a session with all its content; its id can be reused.
+        """Delete a session with all its content; return whether it existed.
 
-        The session's user may delete it. If it has no user, the agent that created it may. A principal
-        without a user acts for every user.
-
-        Returns:
-            Whether it existed.
+        Its id can be reused. The session's user may delete it, or without one the agent that created it. A
+        principal without a user acts for every user.
 
         Raises:
             ServiceError: It belongs to someone else.
@@ -259,9 +249,9 @@ class SessionService:
     async def update_status(self, session_id: str, status: str) -> None:
         """Change the status of a session.
 
-        ``created``, ``active`` and ``paused`` may become ``active``, ``paused`` or ``terminated``;
-        ``terminated`` may become ``archived``. Setting the current status changes nothing. The first message
-        makes a new session active. Termination removes the state's ``temp:`` keys.
+        ``created``, ``active`` and ``paused`` may become ``active``, ``paused`` or ``terminated``, and that
+        ``archived``. The first message makes a new session active. Termination removes the state's ``temp:``
+        keys.
 
         Raises:
             ServiceError: The session or the status is unknown, or the change is not allowed.

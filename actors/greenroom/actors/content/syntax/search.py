@@ -76,7 +76,8 @@ def search_bytes(pattern: Pattern, path: str, data: bytes, most: int = MAX_FOUND
 def make_sieve(pattern: Pattern) -> Callable[[bytes], bool] | None:
     """Return a quick test of a file's bytes, or None if there is none.
 
-    False means that the pattern matches nothing there. The test holds for files without secrets: `search_bytes` masks those.
+    False means that the pattern matches nothing there. The test holds for files without
+    secrets: `search_bytes` masks those.
 
     Raises:
         PatternError: the pattern is malformed.

@@ -215,9 +215,7 @@ class ListForgotten(Message[ForgottenMemories], frozen=True, metaclass=CheckedWh
     by_memory_id=True,
 )
 class RestoreMemory(Message[replies.MemorySaved], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True):
-    """Store a new version with the state of an older one.
-
-    Also restores a forgotten memory.
+    """Store a new version with an older one's state; also restore a forgotten memory.
 
     Content, metadata, tags, kind, importance, expiry, and supersession are restored. The scope stays.
 

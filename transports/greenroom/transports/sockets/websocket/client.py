@@ -70,12 +70,11 @@ async def websocket_client(
 ) -> AsyncIterator[TransportStreams]:
     """Connect `mcp.Client` to a server's WebSocket: ``Client(websocket_client(url))``. Needs trio.
 
-    The first connection must succeed. When a later connection breaks, the client reconnects without limit,
-    with exponential back-off and jitter. Then the handshake is repeated, if the era has one. Subscriptions
-    and open listen streams are opened again, with one update for each resource, since changes may have been
-    missed. Unanswered requests are sent again if they only read or carry an ``idempotency_key``. All others
-    are answered with error -32000 and ``CONNECTION_LOST`` in its data, because it is unknown whether they
-    were executed. Requests that are made meanwhile wait.
+    The first connection must succeed. When a later one breaks, the client reconnects without limit, with
+    exponential back-off and jitter, repeats the handshake, and opens subscriptions and listen streams again,
+    with one update for each resource. Unanswered requests are sent again if they only read or carry an
+    ``idempotency_key``; all others are answered with error -32000 and ``CONNECTION_LOST`` in its data.
+    Requests that are made meanwhile wait.
 
     Args:
         url: ``ws://`` or ``wss://``.
@@ -84,7 +83,7 @@ async def websocket_client(
         projects: The projects that the agent is a member of.
         headers: Further headers of the handshake.
         ssl_context: For ``wss://``; by default the system's certificates.
-        reconnect: Whether to reconnect at all; otherwise the first break is the end.
+        reconnect: Whether to reconnect at all.
 
     Yields:
         The two message streams that the SDK's client needs from a transport.
