@@ -273,6 +273,7 @@ async def test_the_context_fits_into_its_budget_and_says_what_it_left_out(
         assert brief.tokens <= 2_000 < (await get(asking, "explain-code", path="src/long.py")).tokens <= 6_000
 
 
+@pytest.mark.slow
 @pytest.mark.promise("prompts.budget")
 @pytest.mark.parametrize("text", ["x" * 200_000, "ü" * 100_000, "`" * 5_000, "\n" * 50_000 + "end", ""])
 async def test_odd_files_fit_too(code: Path, tmp_path: Path, text: str) -> None:

@@ -86,6 +86,7 @@ async def test_a_key_that_is_bound_to_no_agent_opens_no_other_users_agent(enter:
             assert (await call(stranger, "get_messages", session_id="s"))["messages"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.promise("identity.scopes")
 async def test_a_key_shows_and_opens_what_its_scopes_reach(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
@@ -161,6 +162,7 @@ async def test_the_header_is_given_once(enter: Enter) -> None:
         assert key.api_key.encode() not in answer
 
 
+@pytest.mark.slow
 @pytest.mark.promise("keys.nowhere-else")
 @pytest.mark.parametrize(
     "query",
@@ -302,6 +304,7 @@ async def test_where_keys_are_required_nobody_comes_in_before_there_is_one(enter
         assert (await refused_by_websocket(here)).startswith(b"HTTP/1.1 401")
 
 
+@pytest.mark.slow
 @pytest.mark.promise("keys.nowhere-else")
 async def test_the_audit_log_tells_who_was_let_in_and_who_was_not(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
@@ -356,6 +359,7 @@ async def test_revoking_a_key_ends_its_connections_and_nobody_else_s(enter: Ente
         assert (await refused_by_websocket(here, **bearer(key))).startswith(b"HTTP/1.1 401")
 
 
+@pytest.mark.slow
 @pytest.mark.promise("keys.revocation")
 async def test_revoking_a_key_ends_its_subscriptions(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:

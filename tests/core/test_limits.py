@@ -115,6 +115,7 @@ async def test_a_key_is_limited_over_all_its_connections(enter: Enter) -> None:
         assert "result" in await peers[1].receive()
 
 
+@pytest.mark.slow
 async def test_over_http_a_tool_says_when_to_come_back_and_else_the_status_does(enter: Enter) -> None:
     async with enter() as at, premises(at, rate_limit=6, rate_burst=2) as here:
         key = await create_key(at)
@@ -175,6 +176,7 @@ async def test_guessing_is_slowed_down_and_who_has_a_key_is_not(enter: Enter) ->
         assert (await guest.ask("POST", **wrong)).status == 401
 
 
+@pytest.mark.slow
 @pytest.mark.promise("limits.failures")
 async def test_keys_that_are_made_up_keep_the_keeper_of_keys_no_busier(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
@@ -260,6 +262,7 @@ async def test_whoever_is_read_slowly_still_hears_that_its_key_is_revoked(enter:
         assert trio.current_time() - began < 1
 
 
+@pytest.mark.slow
 @pytest.mark.promise("limits.frames")
 async def test_what_is_no_request_is_counted_over_http_too(enter: Enter) -> None:
     async with enter() as at, premises(at, rate_limit=6, rate_burst=1) as here:
@@ -388,6 +391,7 @@ async def test_a_quota_tells_nobody_whether_there_is_something_in_a_namespace(en
         assert refused["code"] == "QUOTA_EXCEEDED"
 
 
+@pytest.mark.slow
 @pytest.mark.promise("limits.quotas")
 async def test_a_quota_outlives_the_server_and_the_rotation_of_the_key(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:

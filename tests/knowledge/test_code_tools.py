@@ -722,6 +722,7 @@ async def test_what_this_client_read_and_did_not_change_is_one_line(code: Path, 
         assert (await read(agent, some))[0].text == "other\n"
 
 
+@pytest.mark.slow
 @pytest.mark.promise("code.read")
 async def test_what_has_no_room_is_cut_between_lines_and_says_how_to_go_on(
     code: Path, tmp_path: Path
@@ -834,6 +835,7 @@ async def test_one_path_or_several_and_lines_in_order(code: Path, tmp_path: Path
             assert refused.value.code == "VALIDATION_ERROR"
 
 
+@pytest.mark.slow
 @pytest.mark.promise("code.roots")
 async def test_what_the_operator_allows_is_read_though_it_may_hold_secrets(
     code: Path, tmp_path: Path

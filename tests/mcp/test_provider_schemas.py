@@ -61,6 +61,7 @@ def test_every_tool_that_is_listed_under_no_profile_is_taken_as_well() -> None:
             assert faults(provider, entry) == [], (name, tool.name)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("mcp.strict")
 @pytest.mark.parametrize("profile", TOOL_PROFILES)
 def test_openais_strict_mode_takes_every_tool_that_is_listed_with_null(profile: str) -> None:

@@ -246,6 +246,7 @@ def compare(lines: list[Line | Wait], folder: Path, *, the_sdk_fails: bool = Fal
     assert not different, "\n".join(different)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("tracing.spans")
 @pytest.mark.parametrize("version", ["2025-11-25", "2024-11-05", "1999-01-01"])
 def test_spans_of_the_handshake_era_are_the_sdks(tmp_path: Path, version: str) -> None:

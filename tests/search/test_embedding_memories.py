@@ -303,6 +303,7 @@ async def test_a_look_up_wakes_no_embedder(folder: Path) -> None:
         assert (await here.runtime.query(GetEmbedding())).state == "idle"
 
 
+@pytest.mark.slow
 @pytest.mark.promise("recall.many")
 async def test_among_very_many_namespaces_what_means_the_same_is_found(folder: Path) -> None:
     async with shop(folder) as here:
@@ -386,6 +387,7 @@ async def test_what_has_no_vector_yet_is_not_called_missing(folder: Path) -> Non
         assert "being embedded" in str(found.partial_reason)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("recall.embedding", "recall.many")
 async def test_among_very_many_namespaces_what_is_like_a_vector_is_found(folder: Path) -> None:
     async with shop_of_endpoint(folder) as (here, served):

@@ -116,6 +116,7 @@ def test_of_every_tool_that_notes_something_is_said_what() -> None:
     assert not NOTED.keys() & (set(API_REQUESTS.values()) - set(REQUESTS.values()))
 
 
+@pytest.mark.slow
 @pytest.mark.promise("passport.noted")
 async def test_every_name_of_a_tool_that_reads_or_searches_is_noted(tmp_path: Path) -> None:
     code = tmp_path / "code"

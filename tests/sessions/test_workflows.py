@@ -273,6 +273,7 @@ async def test_a_repeat_is_answered_as_the_first_time(enter: Enter) -> None:
         assert await do(Agent(at.runtime, ANN), "git status", idempotency_key="once") == first
 
 
+@pytest.mark.slow
 @pytest.mark.promise("workflows.durable")
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("commit", range(2, 8))

@@ -99,6 +99,7 @@ async def test_a_request_that_no_page_of_ours_sends_does_nothing(enter: Enter) -
         assert (await ann.guest.ask("GET", f"{ROOT}/session", **twice)).status == 401
 
 
+@pytest.mark.slow
 @pytest.mark.promise("api.browser")
 async def test_a_page_of_another_port_reads_nothing_by_a_cookie_that_is_sent_to_it(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
@@ -224,6 +225,7 @@ async def test_a_session_ends_when_nobody_asks_and_at_the_latest_after_its_life(
         assert len(here.browsers) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.promise("api.ends")
 async def test_nobody_uses_the_console_any_more_once_all_have_logged_out_or_gone(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:

@@ -171,6 +171,7 @@ async def test_the_download_keeps_the_filters_and_ends_with_a_checkpoint(enter: 
         assert (refused_page.status, "outcome" in refused_page.text) == (422, True)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("console.audit-export")
 async def test_a_long_log_comes_in_parts_that_wait_for_the_reader_and_end_with_the_log_out(
     enter: Enter,

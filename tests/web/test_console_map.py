@@ -63,6 +63,7 @@ async def test_what_agents_write_stays_text_on_the_map(open_at: Opens) -> None:
         assert not [link for link in page.links if "<" in link or '"' in link]
 
 
+@pytest.mark.slow
 async def test_filters_are_in_the_url_and_go_along(open_at: Opens) -> None:
     async with open_at() as at, premises(at) as here:
         bot = at.agent("bot", user="owner")

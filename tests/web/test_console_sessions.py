@@ -79,6 +79,7 @@ async def test_the_list_is_filtered_by_what_is_in_its_url(enter: Enter) -> None:
         assert (await guest.look("/sessions?status=nonsense")).status == 422
 
 
+@pytest.mark.slow
 async def test_pages_of_the_list_have_every_session_once(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         alice = at.agent("alice", user="owner")
@@ -214,6 +215,7 @@ async def test_what_others_said_for_themselves_is_not_shown_nor_counted(enter: E
         assert not mine.named("textarea")
 
 
+@pytest.mark.slow
 async def test_sessions_of_other_projects_are_nowhere(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         await begin(at, project_id="apollo")
@@ -230,6 +232,7 @@ async def test_sessions_of_other_projects_are_nowhere(enter: Enter) -> None:
             assert page.text.replace("'s'", "") == there.text.replace("'nothing'", ""), path
 
 
+@pytest.mark.slow
 @pytest.mark.promise("console.sessions")
 async def test_older_messages_are_paged_to_the_first(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
@@ -251,6 +254,7 @@ async def test_older_messages_are_paged_to_the_first(enter: Enter) -> None:
         assert messages_of(await guest.look("/sessions/s?from=nonsense")) == ids[150:]
 
 
+@pytest.mark.slow
 async def test_answers_stand_below_what_they_answer(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         alice = await begin(at)
@@ -367,6 +371,7 @@ async def test_a_transcript_is_asked_from_one_side(enter: Enter) -> None:
             await alice.ask(ReadTranscript(session_id="s", start=1, before=2))
 
 
+@pytest.mark.slow
 async def test_a_session_is_seen_as_another_agent_sees_it(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         alice = await begin(at)
