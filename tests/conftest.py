@@ -138,7 +138,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for report in _forbidden_skips(terminalreporter):
         terminalreporter.line(f"SKIPPED, which fails here: {report.nodeid}: {report.longrepr[-1]}", red=True)
     if _is_quick(terminalreporter.config):
-        terminalreporter.line("This was the quick part. All tests: pip install -e '.[dev-all]' && pytest --all")
+        terminalreporter.line(
+            "This was the quick part. All tests: pip install -e '.[dev-all]' && pytest --all"
+        )
 
 
 def _forbidden_skips(reporter: pytest.TerminalReporter) -> list[Any]:

@@ -446,6 +446,7 @@ async def test_keys_of_ours_open_beside_tokens(folder: Path) -> None:
         assert (await guest.answer()).status == 200
 
 
+@pytest.mark.quick
 @pytest.mark.promise("oauth.discovery")
 @pytest.mark.slow
 async def test_who_comes_without_a_token_is_told_where_to_look(tmp_path: Path) -> None:

@@ -267,6 +267,7 @@ def test_a_place_that_is_not_there_is_named(tmp_path: Path) -> None:
         check_choice(EmbedderChoice(kind="onnx", place=str(tmp_path / "x.onnx")))
 
 
+@pytest.mark.quick
 @pytest.mark.promise("embedding.onnx")
 def test_the_missing_extra_is_named(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [])
