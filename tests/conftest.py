@@ -63,9 +63,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Choose the quick part where nothing is named, and let what names nothing use the processors.
 
-    This is before xdist looks at its options, which its processes get, too.
+    This is before xdist looks at its options, which its processes get as they are.
     """
     option = config.option
+    if hasattr(config, "workerinput"):
+        return
     if config.args_source is not pytest.Config.ArgsSource.TESTPATHS or option.markexpr or option.keyword:
         return
     option.part = option.part or "quick"

@@ -62,9 +62,9 @@ def shown_quickly() -> set[str]:
         source = path.read_text()
         if "promise(" not in source or not quick.has_some(path):
             continue
-        body = ast.parse(source).body
-        of_all = promised_by(node for node in body if isinstance(node, ast.Assign))
-        for node in body:
+        tree = ast.parse(source)
+        of_all = promised_by(node for node in tree.body if isinstance(node, ast.Assign))
+        for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test"):
                 marks = " ".join(map(ast.unparse, node.decorator_list))
                 if "mark.quick" in marks or not (quick.is_slow(path) or "mark.slow" in marks):

@@ -536,6 +536,22 @@ async def test_the_service_sees_what_its_principal_may_see(enter: Enter) -> None
         assert await at.agent("alice").ask(CreateSession(purpose="another"))
 
 
+@pytest.mark.quick
+@pytest.mark.promise("service.deleted")
+async def test_a_deleted_session_is_gone_for_everybody_and_its_id_is_free(enter: Enter) -> None:
+    async with enter() as at:
+        one, other = (SessionService(at.runtime, Principal(agent_id=name)) for name in ("one", "other"))
+        await one.create_session("s", "an app", "ada")
+        await one.append_event("s", event())
+        assert await one.delete_session("s")
+        assert await one.get_session("s") is await other.get_session("s") is None
+        assert not await other.delete_session("s")
+        await other.create_session("s", "an app", "bob")
+        assert (await read(one)).events == []
+        with pytest.raises(ServiceError, match="must be your own"):
+            await SessionService(at.runtime, Principal(agent_id="one", user="ada")).delete_session("s")
+
+
 @pytest.mark.promise("service.long-sessions", "sessions.bounded-writes")
 async def test_an_event_costs_the_same_however_long_the_session_is(enter: Enter) -> None:
     written: list[tuple[int, int]] = []
