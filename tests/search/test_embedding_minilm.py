@@ -86,7 +86,6 @@ async def test_a_texts_vectors_do_not_depend_on_what_it_is_embedded_with(small: 
     assert await embedder.embed([]) == []
 
 
-@pytest.mark.quick
 @pytest.mark.promise("embedding.minilm")
 async def test_a_query_is_what_a_kept_text_is(small: EmbedderChoice) -> None:
     embedder = await load(small)

@@ -60,6 +60,7 @@ def hidden(folder: Path, text: str) -> Any:
     return session.run(None, feeds)[0][0]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("embedding.onnx")
 def test_a_texts_vector_is_the_mean_of_its_tokens_and_no_padding_counts(model: Path) -> None:
     embedder = opened(model)
@@ -267,7 +268,6 @@ def test_a_place_that_is_not_there_is_named(tmp_path: Path) -> None:
         check_choice(EmbedderChoice(kind="onnx", place=str(tmp_path / "x.onnx")))
 
 
-@pytest.mark.quick
 @pytest.mark.promise("embedding.onnx")
 def test_the_missing_extra_is_named(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [])
