@@ -63,14 +63,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Choose the quick part where nothing is named, and let what names nothing use the processors.
 
-    This is before xdist looks at its options, which its processes get as they are.
+    This is before xdist looks at its options. Its processes, which have a `workerinput`, choose for themselves.
     """
     option = config.option
-    if hasattr(config, "workerinput"):
-        return
     if config.args_source is not pytest.Config.ArgsSource.TESTPATHS or option.markexpr or option.keyword:
         return
     option.part = option.part or "quick"
+    if hasattr(config, "workerinput"):
+        return
     if option.part == "all" and (missing := quick.not_installed()):
         raise pytest.UsageError(
             f"--all needs what is not installed, {', '.join(missing)}: pip install -e '.[dev-all]'"
