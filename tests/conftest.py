@@ -63,7 +63,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Choose the quick part where nothing is named, and let what names nothing use the processors.
 
-    This is before xdist looks at its options. Its processes, which have a `workerinput`, choose for themselves.
+    This is before xdist looks at its options. Its processes have a `workerinput` and choose alike.
     """
     option = config.option
     if config.args_source is not pytest.Config.ArgsSource.TESTPATHS or option.markexpr or option.keyword:
