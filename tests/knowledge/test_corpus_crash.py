@@ -117,7 +117,6 @@ def test_a_folder_whose_ingest_is_killed_at_any_commit_is_there_once_when_it_has
         assert line["found"] == [[SECTIONS, SECTIONS]] * FILES
 
 
-@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.promise("code.killed")
 def test_a_workspace_whose_keeper_is_killed_at_any_commit_is_as_its_folder_when_another_goes_on(
