@@ -194,6 +194,7 @@ async def test_scopes_and_projects_that_are_no_texts_give_nothing() -> None:
             assert (grant.scopes, grant.projects) == (frozenset(), frozenset()), wrong
 
 
+@pytest.mark.slow
 @pytest.mark.promise("oauth.claims")
 @pytest.mark.parametrize(("subject", "client"), [("", "app"), (" ", "app"), (None, ""), (None, "\0")])
 async def test_access_that_names_no_user_opens_nothing_whatever_verified_it(

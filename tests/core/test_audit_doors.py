@@ -135,6 +135,7 @@ async def test_who_fails_again_and_again_is_summed_by_address_and_fills_no_log(e
         assert sum(each.times for each in records) == 300
 
 
+@pytest.mark.slow
 async def test_figures_are_denied_to_who_is_no_administrator(enter: Enter) -> None:
     async with enter(**QUIET) as at, premises(at) as here:
         key = await create_key(at, "sessions:*")

@@ -145,6 +145,7 @@ async def test_over_http_a_tool_says_when_to_come_back_and_else_the_status_does(
         assert (await session.answer()).status == 200
 
 
+@pytest.mark.slow
 async def test_a_key_may_have_a_rate_of_its_own(enter: Enter) -> None:
     async with enter() as at, premises(at, rate_limit=60, rate_burst=2) as here:
         key = await create_key(at, rate_limit=60_000, burst=50)
@@ -153,6 +154,7 @@ async def test_a_key_may_have_a_rate_of_its_own(enter: Enter) -> None:
         assert all([(await ask(peer))["success"] for _ in range(40)])
 
 
+@pytest.mark.slow
 async def test_without_a_key_nobody_is_limited(enter: Enter) -> None:
     async with enter() as at, premises(at, rate_limit=1, rate_burst=1) as here:
         peer = await here.websocket()
@@ -330,6 +332,7 @@ async def test_a_key_has_no_more_sessions_and_bytes_than_it_may(enter: Enter) ->
         assert (await ask(other, "add_message", session_id="s", content="x" * 5_000))["success"]
 
 
+@pytest.mark.slow
 @pytest.mark.promise("limits.quotas")
 async def test_a_quota_of_bytes_counts_what_is_given_to_be_kept(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:

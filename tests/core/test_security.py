@@ -359,6 +359,7 @@ COMERS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 async def test_every_key_opens_what_the_page_says_and_nothing_else(enter: Enter) -> None:
     head, *rows = table("keys")
     assert [whose for whose, *_ in rows] == list(COMERS)

@@ -319,6 +319,7 @@ async def test_a_rater_has_one_opinion_and_uses_are_counted(enter: Enter) -> Non
         assert (await read(at, alice, key="k", namespace="team:x")).ratings == 3
 
 
+@pytest.mark.slow
 async def test_every_use_of_a_memory_that_is_only_read_now_and_then_is_counted(enter: Enter) -> None:
     async with enter(embedder="none") as at:
         alice = at.agent("alice", user="alice")

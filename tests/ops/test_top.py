@@ -66,7 +66,6 @@ async def test_a_pipe_gets_a_line_for_each_look_and_a_server_that_went_is_waited
     assert top.printed.count("no server uses") == 2
 
 
-@pytest.mark.quick
 @pytest.mark.promise("cli.top")
 async def test_what_the_server_does_is_in_the_figures(tmp_path: Path) -> None:
     async with server_process(tmp_path) as server:
@@ -86,6 +85,7 @@ async def test_what_the_server_does_is_in_the_figures(tmp_path: Path) -> None:
             assert "no server uses" in look["reason"]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("cli.top")
 async def test_once_prints_one_frame_or_says_that_there_is_no_server(tmp_path: Path) -> None:
     async with running(tmp_path, "top", "--once", *store(tmp_path)) as top:

@@ -296,6 +296,7 @@ METAS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.promise("tracing.spans")
 @given(st.lists(METAS, max_size=8))
 def test_whatever_a_client_says_of_its_trace_is_taken_as_the_sdk_takes_it(

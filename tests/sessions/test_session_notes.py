@@ -245,6 +245,7 @@ async def test_a_stored_memory_is_noted_at_once_with_what_waits(enter: Enter) ->
         assert [each.query for each in written.recent_searches] == ["waits"]
 
 
+@pytest.mark.slow
 @pytest.mark.promise("passport.noted-behind")
 async def test_of_very_many_notes_at_once_the_newest_are_written(enter: Enter) -> None:
     async with enter() as at, at_work(at) as notes:

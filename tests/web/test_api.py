@@ -140,6 +140,7 @@ WRONG: list[tuple[str, str, dict[str, str | None], bytes, int]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.promise("api.problems")
 async def test_what_is_no_request_of_ours_is_refused_as_a_problem(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:

@@ -118,6 +118,7 @@ async def test_a_code_confirms_once_within_ten_minutes_and_until_another_one_is_
         assert await keys_of(at) == 3
 
 
+@pytest.mark.slow
 async def test_a_code_is_gone_after_five_wrong_tries_and_no_sooner(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         owner = await browser(here)
@@ -399,6 +400,7 @@ async def test_what_was_confirmed_is_on_record_without_the_code(
             assert secret not in caplog.text
 
 
+@pytest.mark.slow
 async def test_right_keys_and_links_log_in_however_many_were_wrong(
     enter: Enter, monkeypatch: pytest.MonkeyPatch
 ) -> None:

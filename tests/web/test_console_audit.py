@@ -31,6 +31,7 @@ def rows(page: Shown) -> int:
     return sum("data-row" in each for each in page.named("tr"))
 
 
+@pytest.mark.slow
 async def test_filters_stand_in_the_url_and_narrow_what_is_shown(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         alice = await begin(at)
@@ -84,6 +85,7 @@ async def test_what_is_no_filter_is_refused_beside_the_form(enter: Enter) -> Non
         assert (stale.status, stale.headings) == (422, ["Unprocessable Entity"])
 
 
+@pytest.mark.slow
 async def test_pages_follow_each_other_until_the_first_record(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         alice = await begin(at)
@@ -100,6 +102,7 @@ async def test_pages_follow_each_other_until_the_first_record(enter: Enter) -> N
         assert seen == [50, 50, 21]
 
 
+@pytest.mark.slow
 @pytest.mark.promise("console.scopes")
 async def test_the_log_is_for_those_alone_who_may_read_it(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:

@@ -183,6 +183,7 @@ async def test_a_namespace_of_somebody_elses_shows_the_way_to_the_others(enter: 
         assert "./memories?namespace=team%3Atwo" in page.links
 
 
+@pytest.mark.slow
 async def test_a_large_value_is_whole_where_it_is_edited(enter: Enter) -> None:
     async with enter(embedder="none") as at, premises(at) as here:
         owner = at.agent("bot", user="owner")

@@ -80,6 +80,7 @@ async def test_corpora_documents_and_their_outlines_are_shown(open_at: Opens) ->
         assert "# no heading" in fenced.text
 
 
+@pytest.mark.slow
 async def test_documents_come_in_pages_and_filters_go_along(open_at: Opens) -> None:
     async with open_at() as at, premises(at) as here:
         for number in range(53):
@@ -125,6 +126,7 @@ async def test_files_that_changed_or_are_gone_are_told_apart(open_at: Opens, tmp
         assert page.text.count("not checked") == 4
 
 
+@pytest.mark.slow
 async def test_an_entity_is_shown_where_it_is_mentioned(open_at: Opens) -> None:
     async with open_at() as at, premises(at) as here:
         await put(at, "a.md", (["Stores"], "Acme Queue and Bolt DB hold what waits"))
@@ -165,6 +167,7 @@ async def test_a_search_leads_to_documents(open_at: Opens) -> None:
         assert "Nothing was found." in (await guest.look("/knowledge?q=zzzzqqqq")).text
 
 
+@pytest.mark.slow
 @pytest.mark.promise("console.inert")
 async def test_what_documents_say_stays_text(open_at: Opens) -> None:
     async with open_at() as at, premises(at) as here:

@@ -153,6 +153,7 @@ async def test_a_read_only_session_may_draw_the_map(open_at: Opens) -> None:
         assert (await guest.post("memory_map", kind="graph")).json()["nodes"]["label"] == ["seen"]
 
 
+@pytest.mark.slow
 async def test_the_page_says_whether_what_it_shows_has_changed(open_at: Opens) -> None:
     async with open_at() as at, premises(at) as here:
         guest = await looker(here)

@@ -213,6 +213,7 @@ async def test_what_somebody_may_not_see_is_on_no_page(enter: Enter) -> None:
         assert not page.named("form")[1:] or "update_memory" not in page.answer.body.decode()
 
 
+@pytest.mark.slow
 async def test_a_memory_shows_its_history_links_and_ratings_also_when_it_is_forgotten(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         owner = at.agent("bot", user="owner")
@@ -234,6 +235,7 @@ async def test_a_memory_shows_its_history_links_and_ratings_also_when_it_is_forg
         assert (await guest.look(f"/memories/{new}?version=9")).status == 404
 
 
+@pytest.mark.slow
 async def test_work_lists_have_what_waits_and_nothing_else(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         owner = at.agent("bot", user="owner")

@@ -115,6 +115,7 @@ async def test_a_search_that_finds_little_goes_on_where_it_stopped(
         assert 5 < pages < 9
 
 
+@pytest.mark.slow
 @pytest.mark.promise("console.inert")
 async def test_whatever_agents_write_into_a_session_stays_text(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
@@ -172,6 +173,7 @@ async def test_whatever_agents_write_into_a_session_stays_text(enter: Enter) -> 
             ), path
 
 
+@pytest.mark.slow
 async def test_agents_names_are_links_that_lead_nowhere_else(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         agent = at.agent("bot", user="owner")
@@ -274,6 +276,7 @@ async def test_answers_stand_below_what_they_answer(enter: Enter) -> None:
         assert "answers alice : second" in (await guest.look("/sessions/s")).text
 
 
+@pytest.mark.slow
 async def test_long_messages_are_folded_and_the_longest_cut(enter: Enter) -> None:
     async with enter(content_limit=1_000_000) as at, premises(at) as here:
         alice = await begin(at)
@@ -317,6 +320,7 @@ async def test_a_session_shows_what_it_keeps_and_what_a_client_is_given(enter: E
         assert int(cells[5].replace(",", "")) > 1_000
 
 
+@pytest.mark.slow
 async def test_what_can_be_done_is_offered_to_who_may(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         alice = await begin(at)
@@ -339,6 +343,7 @@ async def test_what_can_be_done_is_offered_to_who_may(enter: Enter) -> None:
         assert await offered(guest) == set()
 
 
+@pytest.mark.slow
 async def test_strange_addresses_are_refused_with_a_sentence(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         await begin(at)
