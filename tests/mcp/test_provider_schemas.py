@@ -172,6 +172,7 @@ def default_of(field: Mapping[str, Any]) -> Any:
     return json.loads(told)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("mcp.strict")
 async def test_a_client_that_can_leave_nothing_out_stores_and_updates_as_others_do(tmp_path: Path) -> None:
     async with greenroom(tmp_path, schemas="nullable") as client:
