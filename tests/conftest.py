@@ -1,11 +1,10 @@
-"""Fixtures that every test file may use, and which tests are slow.
+"""Fixtures that every test file may use, and which tests the quick part has.
 
 What is imported here, every run of one small file waits for: so fixtures import the product themselves.
 """
 
 from __future__ import annotations
 
-import functools
 import gc
 import os
 import re
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import hypothesis  # pytest-trio has it already
 import pytest
+from support import quick
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -39,14 +39,6 @@ os.environ["GREENROOM_MODELS"] = "/nowhere/models"  # no test finds what this us
 VIRTUAL = {"autojump_clock", "reopen", "join", "enter", "virtual_desk", "virtual_home"}
 """The fixtures whose tests run in virtual time."""
 
-SLOW = re.compile(
-    r"^pytestmark = .*pytest\.mark\.slow"
-    r"|\bsubprocess\b|\bos\.fork\b|\b(open|run|server)_process\b|^from conformance\b"
-    r"|^from support\.(browser|commands|programs|sdk_clients|several|tools|websocket_programs) import",
-    re.MULTILINE,
-)
-"""What says of a test file that all its tests are slow: their mark, or that they start programs."""
-
 # Each run draws new examples, and prints of one that fails how to draw it again. How long one takes says
 # something about the machine only. `--hypothesis-profile` chooses another than `.ci/run` has.
 for level, examples in {"quick": 5, "ci": 25, "nightly": 1_000}.items():
@@ -61,10 +53,42 @@ for level, examples in {"quick": 5, "ci": 25, "nightly": 1_000}.items():
 hypothesis.settings.load_profile("ci")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what runs all tests; without it, and where nothing is named, the quick part runs."""
+    said = "run all tests: slow ones, and each with all its parameters"
+    parser.addoption("--all", dest="part", action="store_const", const="all", help=said)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Choose the quick part where nothing is named, and let what names nothing use the processors.
+
+    This is before xdist looks at its options. Its processes have a `workerinput` and choose alike.
+    """
+    option = config.option
+    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS or option.markexpr or option.keyword:
+        return
+    option.part = option.part or "quick"
+    if hasattr(config, "workerinput"):
+        return
+    if option.part == "all" and (missing := quick.not_installed()):
+        raise pytest.UsageError(
+            f"--all needs what is not installed, {', '.join(missing)}: pip install -e '.[dev-all]'"
+        )
+    if getattr(option, "numprocesses", 0) is None and not option.usepdb:
+        option.numprocesses, option.maxprocesses, option.dist = "logical", 4, "worksteal"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw few examples in the quick part, where no other profile is asked for."""
+    if _is_quick(config) and config.getoption("--hypothesis-profile", None) is None:
+        hypothesis.settings.load_profile("quick")
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not import what is slow as a whole when nothing slow is asked for: that is half of the time."""
-    unasked = config.option.markexpr == "not slow" and collection_path.suffix == ".py"
-    return True if unasked and _is_slow(collection_path) else None
+    """Do not import what has nothing quick when nothing else is asked for: that is half of the time."""
+    unasked = _is_quick(config) and collection_path.suffix == ".py"
+    return True if unasked and not quick.has_some(collection_path) else None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -78,21 +102,23 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is slow, and run the tests of `VIRTUAL` on the autojump clock.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what is slow, choose the quick part, and run the tests of `VIRTUAL` on the autojump clock.
 
     pytest-trio takes the clock from direct arguments only, and lets it jump while a thread works.
     """
     for item in items:
-        if _is_slow(item.path):
+        if quick.is_slow(item.path):
             item.add_marker("slow")
         if isinstance(item, pytest.Function) and VIRTUAL & set(item.fixturenames):
             item.add_marker(pytest.mark.trio(run=_run_in_virtual_time))
+    if _is_quick(config):
+        items[:], others = quick.chosen(items)
+        config.hook.pytest_deselected(items=others)
 
 
-@functools.cache
-def _is_slow(path: Path) -> bool:
-    return SLOW.search(path.read_text()) is not None
+def _is_quick(config: pytest.Config) -> bool:
+    return bool(config.option.part == "quick")
 
 
 def _run_in_virtual_time(function: Callable[..., Any], **options: Any) -> Any:
@@ -110,9 +136,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show the skips that fail the run."""
+    """Show the skips that fail the run, and what it was not."""
     for report in _forbidden_skips(terminalreporter):
         terminalreporter.line(f"SKIPPED, which fails here: {report.nodeid}: {report.longrepr[-1]}", red=True)
+    if _is_quick(terminalreporter.config):
+        terminalreporter.line(
+            "This was the quick part. All tests: pip install -e '.[dev-all]' && pytest --all"
+        )
 
 
 def _forbidden_skips(reporter: pytest.TerminalReporter) -> list[Any]:

@@ -223,6 +223,7 @@ def seen(session: Session | None) -> Any:
     return shown if session.events else {**shown, "last_update_time": None}
 
 
+@pytest.mark.slow
 @pytest.mark.promise("adapters.google-adk-same")
 def test_the_same_calls_are_answered_as_by_the_service_in_memory(tmp_path: Path) -> None:
     async def answer(step: Step, service: BaseSessionService) -> Any:
@@ -316,6 +317,7 @@ def test_an_event_comes_back_equal_and_once(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("adapters.google-adk-same", "adapters.google-adk-shared")
 def test_a_photo_comes_back_and_agents_see_none_of_its_base64(tmp_path: Path) -> None:
     async def story(database: Database) -> None:
@@ -452,6 +454,7 @@ def test_sessions_that_append_at_once_lose_nothing_of_what_they_share(tmp_path: 
 HOSTILE = ("a", "a:b", "a:", "a..b", "../a", "A", "a\x00", "ä", "a\n", " a", "~", "%61", "a" * 128, "b" * 128)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("adapters.google-adk-apart")
 def test_names_of_any_kind_are_kept_apart(tmp_path: Path) -> None:
     async def story(database: Database) -> None:

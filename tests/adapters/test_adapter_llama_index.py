@@ -82,6 +82,7 @@ def run(home: Path, main: Callable[[Database], Awaitable[None]]) -> None:
     asyncio.run(opened())
 
 
+@pytest.mark.slow
 @pytest.mark.promise("adapters.llama-index-flushed")
 def test_what_leaves_a_chat_is_found_in_another_one(tmp_path: Path) -> None:
     facts = [

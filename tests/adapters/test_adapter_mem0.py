@@ -28,6 +28,7 @@ async def read(opened: Database) -> list[str]:
     return [each["memory"] for each in found["results"]]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("adapters.mem0-contract")
 @pytest.mark.parametrize("check", CHECKS)
 def test_contract(check: Check, tmp_path: Path) -> None:
@@ -69,6 +70,7 @@ DEFAULTS = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.promise("adapters.mem0-interface")
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_methods_take_what_those_of_mem0_take(name: str) -> None:
@@ -159,6 +161,7 @@ def test_methods_that_block_are_refused_where_an_event_loop_runs(opened: Databas
     asyncio.run(main())
 
 
+@pytest.mark.quick
 @pytest.mark.promise("adapters.mem0-users")
 def test_nothing_of_a_user_is_shown_to_another(opened: Database, memory: Memory) -> None:
     memory.add("the secret is 42", user_id="ada", agent_id="desk", run_id="r")
@@ -213,6 +216,7 @@ def test_ids_of_any_kind_are_kept_apart(memory: Memory) -> None:
     assert memory.add("x", agent_id="x" * 10_000)["results"]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("adapters.mem0-history")
 def test_a_history_has_all_versions(memory: Memory) -> None:
     memory_id = memory.add([{"role": "user", "content": "one", "name": "ada"}], user_id="ada", infer=False)[
@@ -330,6 +334,7 @@ def test_filters_go_by_metadata_and_days(memory: Memory) -> None:
     assert len(memory.get_all(filters={"user_id": "ada"})["results"]) == 3
 
 
+@pytest.mark.quick
 @pytest.mark.promise("adapters.mem0-errors")
 @pytest.mark.parametrize(
     ("name", "arguments", "given", "sentence"),

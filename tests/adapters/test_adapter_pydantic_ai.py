@@ -82,6 +82,7 @@ async def read(opened: Database, conversation_id: str = "talk") -> list[str]:
     return [] if conversation is None else prompts(conversation)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("adapters.pydantic-ai-contract")
 @pytest.mark.parametrize("check", CHECKS)
 def test_contract(check: Check, tmp_path: Path) -> None:
@@ -168,6 +169,7 @@ def test_a_conversation_comes_back_as_it_was_and_clients_can_read_it(tmp_path: P
     run(tmp_path, main)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("adapters.pydantic-ai-equal")
 def test_it_does_what_the_store_of_the_framework_does(tmp_path: Path) -> None:
     async def told(store: ConversationStore) -> list[object]:
@@ -315,6 +317,7 @@ def test_other_users_and_other_sessions_are_left_alone(tmp_path: Path) -> None:
     run(tmp_path, main)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("adapters.pydantic-ai-equal")
 def test_a_photo_comes_back_and_agents_see_none_of_its_base64(tmp_path: Path) -> None:
     async def main(opened: Database) -> None:

@@ -217,6 +217,7 @@ def test_errors_are_those_of_the_runtime(loop: Any, tmp_path: Path) -> None:
     run(loop, main)
 
 
+@pytest.mark.quick
 def test_what_needs_the_runtimes_own_loop_says_so(tmp_path: Path) -> None:
     agent = Agent(at(tmp_path), ANN)
     for call in (

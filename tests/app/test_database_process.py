@@ -142,6 +142,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.quick
 @pytest.mark.promise("console.connected")
 def test_programs_that_embed_it_tell_of_themselves_until_they_end(folder: Path, tmp_path: Path) -> None:
     program = tmp_path / "crew.py"
@@ -292,6 +293,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.quick
 @pytest.mark.promise("service.database-forked")
 @pytest.mark.parametrize(
     ("program", "printed"),

@@ -265,6 +265,7 @@ async def test_whoever_is_erased_already_is_erased_again_without_any_change(fold
     assert MARK.encode() not in contents(folder, None)
 
 
+@pytest.mark.quick
 @pytest.mark.promise("erase.exactly-one")
 @pytest.mark.parametrize(
     "name",
@@ -395,6 +396,7 @@ async def records_of_common(runtime: RuntimeClient) -> list[Any]:
     return list(log.records)
 
 
+@pytest.mark.quick
 @pytest.mark.promise("erase.admin")
 async def test_only_who_administers_erases(folder: Path) -> None:
     async with open_greenroom(folder, **options(folder)) as runtime:
@@ -412,6 +414,7 @@ class LeftError(Exception):
     """Nobody waits any more."""
 
 
+@pytest.mark.quick
 @pytest.mark.promise("erase.again")
 @pytest.mark.parametrize("step", range(0, 12, 3))
 async def test_what_was_left_in_the_middle_is_gone_after_the_next_time(folder: Path, step: int) -> None:
@@ -537,6 +540,7 @@ async def test_a_record_that_was_changed_before_is_told_after_it_was_redacted(fo
     assert [(each.what, each.first) for each in report.findings] == [("changed", int.from_bytes(key[-8:]))]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("erase.audit")
 def test_a_redacted_row_stands_at_its_place_alone_and_counts_as_long_as_it_was() -> None:
     keys = JournalKeys("deeds", Secret(bytes(32)))

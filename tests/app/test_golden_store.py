@@ -213,6 +213,7 @@ async def test_passports_and_claims_are_still_taken(home: Path) -> None:
         assert refused["success"] is False
 
 
+@pytest.mark.quick
 @pytest.mark.promise("store.versions", "exchange.atomic", "exchange.resumed", "runtime.tells")
 async def test_an_import_that_was_killed_goes_on(home: Path) -> None:
     source = transcript_of(home)["source"]

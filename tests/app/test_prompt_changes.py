@@ -210,6 +210,7 @@ async def test_nothing_that_a_repository_names_is_run(
     assert trap.shows or any("git: " in each for each in filled.missing)
 
 
+@pytest.mark.quick
 @pytest.mark.promise("prompts.git")
 async def test_no_git_is_run_that_lies_in_the_work_tree(
     code: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -379,6 +380,7 @@ async def test_no_change_of_a_secret_by_its_name_is_told(code: Path, tmp_path: P
     assert any("7 changed files are not read: they may hold secrets" in each for each in filled.missing)
 
 
+@pytest.mark.quick
 @pytest.mark.promise("prompts.review")
 async def test_before_the_first_commit_everything_is_new(tmp_path: Path) -> None:
     code = (tmp_path / "fresh").resolve()

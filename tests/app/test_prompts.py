@@ -222,6 +222,7 @@ async def test_a_prompt_has_what_is_remembered_of_its_task_by_its_user_and_proje
 # -- filled ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.promise("prompts.filled")
 async def test_every_prompt_is_filled_with_what_it_is_about_and_names_the_source(
@@ -273,6 +274,7 @@ async def test_the_context_fits_into_its_budget_and_says_what_it_left_out(
         assert brief.tokens <= 2_000 < (await get(asking, "explain-code", path="src/long.py")).tokens <= 6_000
 
 
+@pytest.mark.slow
 @pytest.mark.promise("prompts.budget")
 @pytest.mark.parametrize("text", ["x" * 200_000, "ü" * 100_000, "`" * 5_000, "\n" * 50_000 + "end", ""])
 async def test_odd_files_fit_too(code: Path, tmp_path: Path, text: str) -> None:
@@ -395,6 +397,7 @@ async def test_a_trace_leads_to_no_file_outside(code: Path, tmp_path: Path) -> N
         assert "hunter2" not in filled.text
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.promise("prompts.completed")
 async def test_arguments_are_completed_from_the_workspace(code: Path, tmp_path: Path) -> None:

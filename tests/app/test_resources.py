@@ -135,6 +135,7 @@ async def test_a_memory_resource_has_values_and_metadata_as_they_were_given(ente
             assert {**entry, "value": ANY, "metadata": ANY} == held[entry["key"]]
 
 
+@pytest.mark.slow
 @pytest.mark.promise("resources.memory")
 async def test_pages_of_a_memory_resource_fit_into_a_frame(enter: Enter) -> None:
     async with enter() as at:
@@ -156,6 +157,7 @@ async def test_pages_of_a_memory_resource_fit_into_a_frame(enter: Enter) -> None
         assert all(entry["value"] == '"' * 260_000 for page in pages for entry in page.values())
 
 
+@pytest.mark.slow
 @pytest.mark.promise("resources.alike")
 async def test_a_cursor_opens_nobody_elses_memory_and_none_is_made_up(enter: Enter) -> None:
     async with enter() as at:

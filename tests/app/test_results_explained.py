@@ -232,6 +232,7 @@ async def test_why_a_message_is_missing(open_at: Opens) -> None:
         assert everything[1] == ""
 
 
+@pytest.mark.slow
 async def test_files_have_the_signals_that_rank_them(open_at: Opens, tmp_path: Path) -> None:
     code = folder_of_code(tmp_path, 2)
     (code / "anchor.py").write_text("def anchor():\n    return 'anchor, let it go'\n")

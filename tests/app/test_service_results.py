@@ -158,6 +158,7 @@ async def test_a_result_cannot_be_changed(results: list[ServiceResult]) -> None:
         assert dict(result) == before
 
 
+@pytest.mark.quick
 def test_an_event_is_built_as_before() -> None:
     build: Any = Event  # so that calls may be wrong
     first, second = Event(**CALL), Event(**CALL)

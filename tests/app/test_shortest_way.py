@@ -239,6 +239,7 @@ def test_it_is_closed_in_order_whatever_ends_the_block(tmp_path: Path) -> None:
         assert len(opened.search("tea", user="ada")) == 3
 
 
+@pytest.mark.quick
 def test_ctrl_c_cancels_what_is_waited_for(tmp_path: Path) -> None:
     begun, cancelled = threading.Event(), threading.Event()
     waiting_thread = threading.get_ident()

@@ -41,6 +41,7 @@ async def refused_by_websocket(here: Premises, target: str = "/", **headers: str
     return await (await here.peer()).ask(target, headers)
 
 
+@pytest.mark.slow
 async def test_a_key_says_who_somebody_is_on_every_way_in(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         await begin(at)
@@ -63,6 +64,7 @@ async def come_as(here: Premises, key: ApiKeyMade, agent: str) -> Peer:
     return await (await (await here.peer()).open(f"/?agent={agent}", **bearer(key))).initialize()
 
 
+@pytest.mark.slow
 async def test_a_key_that_is_bound_to_no_agent_opens_no_other_users_agent(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         await begin(at)
@@ -86,6 +88,7 @@ async def test_a_key_that_is_bound_to_no_agent_opens_no_other_users_agent(enter:
             assert (await call(stranger, "get_messages", session_id="s"))["messages"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.promise("identity.scopes")
 async def test_a_key_shows_and_opens_what_its_scopes_reach(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
@@ -150,6 +153,7 @@ async def test_without_a_right_key_nobody_comes_in(enter: Enter, headers: dict[s
         assert (await guest.ask("GET", "/healthz")).status == 200
 
 
+@pytest.mark.slow
 async def test_the_header_is_given_once(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         key = await create_key(at)
@@ -161,6 +165,7 @@ async def test_the_header_is_given_once(enter: Enter) -> None:
         assert key.api_key.encode() not in answer
 
 
+@pytest.mark.slow
 @pytest.mark.promise("keys.nowhere-else")
 @pytest.mark.parametrize(
     "query",
@@ -193,6 +198,7 @@ async def test_a_key_in_a_url_is_refused_and_is_told_nowhere(
         assert secret not in f"{caplog.text}{told.body!r}{answer!r}"
 
 
+@pytest.mark.slow
 @pytest.mark.promise("keys.nowhere-else")
 async def test_a_key_in_a_path_or_in_the_wrong_place_is_not_repeated(
     enter: Enter, caplog: pytest.LogCaptureFixture
@@ -239,6 +245,7 @@ async def test_a_key_that_is_given_for_a_name_is_not_repeated(enter: Enter) -> N
         assert text.rpartition("_")[2][:8] not in str(told)
 
 
+@pytest.mark.slow
 async def test_what_a_key_is_bound_to_is_not_taken_for_more(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         key = await create_key(at, "*:read", agent="bot", agent_type="worker", projects=["p", "q"])
@@ -270,6 +277,7 @@ async def test_a_session_is_its_opener_s_alone(enter: Enter) -> None:
         assert (await thief.answer()).status == 401
 
 
+@pytest.mark.slow
 async def test_metrics_are_for_administrators_where_there_are_keys(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         guest = await here.guest()
@@ -290,6 +298,7 @@ async def test_a_browser_may_ask_what_it_may_send_before_it_sends_its_key(enter:
         assert (told.status, told.headers["access-control-allow-headers"]) == (204, "authorization")
 
 
+@pytest.mark.slow
 async def test_without_keys_everybody_comes_in_but_not_with_a_wrong_one(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         await call(await here.websocket(), "create_session", purpose="p")
@@ -302,6 +311,7 @@ async def test_where_keys_are_required_nobody_comes_in_before_there_is_one(enter
         assert (await refused_by_websocket(here)).startswith(b"HTTP/1.1 401")
 
 
+@pytest.mark.slow
 @pytest.mark.promise("keys.nowhere-else")
 async def test_the_audit_log_tells_who_was_let_in_and_who_was_not(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
@@ -324,6 +334,7 @@ async def test_the_audit_log_tells_who_was_let_in_and_who_was_not(enter: Enter) 
         assert wrong.secret not in str(trail)
 
 
+@pytest.mark.slow
 async def test_a_key_opens_as_soon_as_it_is_told(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         for _ in range(2):
@@ -343,6 +354,7 @@ async def ended_within_a_second(here: Premises, key: ApiKeyMade, websocket: Peer
     assert trio.current_time() - began < 1
 
 
+@pytest.mark.slow
 @pytest.mark.promise("keys.revocation")
 async def test_revoking_a_key_ends_its_connections_and_nobody_else_s(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
@@ -356,6 +368,7 @@ async def test_revoking_a_key_ends_its_connections_and_nobody_else_s(enter: Ente
         assert (await refused_by_websocket(here, **bearer(key))).startswith(b"HTTP/1.1 401")
 
 
+@pytest.mark.slow
 @pytest.mark.promise("keys.revocation")
 async def test_revoking_a_key_ends_its_subscriptions(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
@@ -373,6 +386,7 @@ async def test_revoking_a_key_ends_its_subscriptions(enter: Enter) -> None:
         assert at.runtime.statistics().bus.subscriptions < before
 
 
+@pytest.mark.slow
 @pytest.mark.promise("keys.revocation")
 async def test_revoking_a_key_ends_its_sessions_and_streams_of_http(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
@@ -404,6 +418,7 @@ async def test_revoking_a_key_ends_its_sessions_and_streams_of_http(enter: Enter
         assert at.runtime.statistics().bus.subscriptions == 1  # the ring's own
 
 
+@pytest.mark.slow
 @pytest.mark.promise("keys.revocation")
 async def test_an_expired_key_ends_its_connections(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
@@ -422,6 +437,7 @@ async def _closes_within(peer: Peer, seconds: float) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.promise("keys.revocation")
 async def test_whoever_came_without_a_key_goes_with_the_first_one(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
@@ -434,6 +450,7 @@ async def test_whoever_came_without_a_key_goes_with_the_first_one(enter: Enter) 
         assert (await session.answer()).status == 401
 
 
+@pytest.mark.slow
 @pytest.mark.promise("keys.revocation")
 async def test_a_key_that_is_revoked_while_its_handshake_arrives_leaves_nothing_behind(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:

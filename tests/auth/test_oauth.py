@@ -78,6 +78,7 @@ async def call(guest: Guest, token: str, tool: str, **arguments: Any) -> Any:
     return told(answer.json())
 
 
+@pytest.mark.slow
 async def test_a_token_says_who_somebody_is_and_what_they_may_do(folder: Path) -> None:
     async with serving(folder) as (issuer, here):
         guest = await here.guest()
@@ -94,6 +95,7 @@ async def test_a_token_says_who_somebody_is_and_what_they_may_do(folder: Path) -
         assert page["messages"][0]["sender"] == "a-critic"
 
 
+@pytest.mark.slow
 @pytest.mark.promise("identity.own-project")
 async def test_a_token_is_of_the_projects_that_it_lists_and_of_no_other(folder: Path) -> None:
     async with serving(folder) as (issuer, here):
@@ -112,6 +114,7 @@ async def test_a_token_is_of_the_projects_that_it_lists_and_of_no_other(folder: 
             assert sorted(session["session_id"] for session in page["sessions"]) == found
 
 
+@pytest.mark.slow
 @pytest.mark.promise("exchange.authorship")
 async def test_over_a_token_an_import_has_the_tokens_agent_as_author(folder: Path) -> None:
     line = {"content": "signed off", "namespace": "team:x", "created_by": "anna"}
@@ -191,6 +194,7 @@ async def test_scopes_and_projects_that_are_no_texts_give_nothing() -> None:
             assert (grant.scopes, grant.projects) == (frozenset(), frozenset()), wrong
 
 
+@pytest.mark.slow
 @pytest.mark.promise("oauth.claims")
 @pytest.mark.parametrize(("subject", "client"), [("", "app"), (" ", "app"), (None, ""), (None, "\0")])
 async def test_access_that_names_no_user_opens_nothing_whatever_verified_it(
@@ -210,6 +214,7 @@ async def test_access_that_names_no_user_opens_nothing_whatever_verified_it(
         assert (await guest.answer()).status == 401
 
 
+@pytest.mark.slow
 async def test_odd_subjects_and_ends_are_served(folder: Path) -> None:
     async with serving(folder) as (issuer, here):
         guest = await here.guest()
@@ -397,6 +402,7 @@ async def test_what_a_token_makes_of_its_holder_ends_with_it() -> None:
         assert credential_of_token(another, 0).holder != credential.holder
 
 
+@pytest.mark.slow
 async def test_what_the_clocks_may_differ_by_prolongs_no_token(folder: Path) -> None:
     async with serving(folder) as (issuer, here):
         guest = await here.guest()
@@ -418,6 +424,7 @@ async def test_long_subjects_are_as_many_users() -> None:
         assert {len(user) for user in users} == {128}
 
 
+@pytest.mark.slow
 async def test_a_session_is_not_taken_over_with_a_lesser_token(folder: Path) -> None:
     async with serving(folder) as (issuer, here):
         session = await here.session(None, **with_token(issuer.token(scope="*")))
@@ -430,6 +437,7 @@ async def test_a_session_is_not_taken_over_with_a_lesser_token(folder: Path) -> 
         assert (await thief.answer()).status == 200
 
 
+@pytest.mark.slow
 async def test_keys_of_ours_open_beside_tokens(folder: Path) -> None:
     async with serving(folder) as (_, here):
         key = await create_key(here.at, "sessions:*")
@@ -439,6 +447,7 @@ async def test_keys_of_ours_open_beside_tokens(folder: Path) -> None:
         assert (await guest.answer()).status == 200
 
 
+@pytest.mark.quick
 @pytest.mark.promise("oauth.discovery")
 @pytest.mark.slow
 async def test_who_comes_without_a_token_is_told_where_to_look(tmp_path: Path) -> None:

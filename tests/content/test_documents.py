@@ -486,6 +486,7 @@ def test_what_is_no_word_document_is_told_so(data: bytes) -> None:
         build_document("a.docx", "docx", data)
 
 
+@pytest.mark.slow
 def test_a_pdf_is_found_by_its_pages() -> None:
     document = build_document("a.pdf", "pdf", pdf_file("First words", "", "Third words"))
     assert [(chunk.page, chunk.text) for chunk in document.chunks] == [(1, "First words"), (3, "Third words")]

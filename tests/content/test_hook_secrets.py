@@ -36,6 +36,7 @@ def samples(what: str, seed: int) -> Iterator[Sample]:
     return key_samples(chance, 5)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("rules.left-out")
 @pytest.mark.parametrize(("what", "least"), [("tokens", 0.99), ("passwords", 0.97), ("private keys", 1.0)])
 def test_nearly_all_secrets_of_issuers_shapes_and_of_people_are_left_out(what: str, least: float) -> None:
@@ -100,6 +101,7 @@ def test_hashes_identifiers_and_pictures_stay() -> None:
     assert without_secrets(text) == (text, 0)
 
 
+@pytest.mark.slow
 def test_next_to_nothing_is_taken_for_a_secret_in_the_source_and_pages_of_this_repository() -> None:
     files = chain(
         *(ROOT.joinpath(folder).rglob("*.py") for folder in ("runtime", "transports")),
@@ -180,6 +182,7 @@ def test_a_hostile_text_takes_little_of_the_processor(what: str) -> None:
     assert time.process_time() - began < 3
 
 
+@pytest.mark.slow
 def test_the_benchmark_measures_what_is_found_and_what_is_taken_for_a_secret(tmp_path: Path) -> None:
     report = run_benchmark(Plan(smoke=True, data=None, work=tmp_path))
     tables = {table.title: table for table in report.tables}

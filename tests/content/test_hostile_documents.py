@@ -105,6 +105,7 @@ def test_the_title_of_a_picture_is_not_that_of_its_document() -> None:
     assert build_document("a.html", "html", page).title == "Top"
 
 
+@pytest.mark.quick
 @pytest.mark.promise("documents.hostile")
 @pytest.mark.parametrize(
     "xml",

@@ -139,6 +139,7 @@ def test_what_is_no_pattern_is_said(pattern: str, sentence: str) -> None:
     assert sentence in str(raised.value)
 
 
+@pytest.mark.slow
 def test_patterns_that_would_take_for_ever_elsewhere_have_an_answer() -> None:
     text = b"a" * 200_000
     assert _find("regex (a+)+$", "a.txt", b"%s!" % text) == []

@@ -332,6 +332,7 @@ def _check(zone_name: str, present: str, expression: str, after: str | None, bef
     assert found == in_utc, [end and end.astimezone(zone).isoformat() for end in found]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("exchange.time-expressions")
 @pytest.mark.parametrize(("expression", "after", "before"), CASES)
 def test_an_expression_means_what_the_table_says(

@@ -227,6 +227,7 @@ async def test_pages_and_filters_miss_nothing_and_repeat_nothing(enter: Enter) -
             await boss.ask(GetAuditLog(cursor=page.next_cursor, agent="bob"))
 
 
+@pytest.mark.quick
 @pytest.mark.promise("audit.reading")
 async def test_reading_it_is_in_it(enter: Enter) -> None:
     async with enter(**QUIET) as at:

@@ -133,6 +133,7 @@ def test_keys_and_secrets_that_change_are_in_the_log(home: Path) -> None:
         assert (home / name).read_text() not in str(records)
 
 
+@pytest.mark.quick
 def test_a_deed_whose_record_cannot_be_written_is_done_and_says_so(home: Path) -> None:
     (secret,) = home.rglob("*.key")
     secret.unlink()

@@ -86,6 +86,7 @@ async def by_http(here: Premises, query: str, headers: dict[str, str]) -> int:
     return (await guest.answer()).status
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", list(WAYS))
 @pytest.mark.parametrize("come", [by_websocket, by_http])
 async def test_who_is_not_let_in_leaves_one_record(
@@ -134,6 +135,7 @@ async def test_who_fails_again_and_again_is_summed_by_address_and_fills_no_log(e
         assert sum(each.times for each in records) == 300
 
 
+@pytest.mark.slow
 async def test_figures_are_denied_to_who_is_no_administrator(enter: Enter) -> None:
     async with enter(**QUIET) as at, premises(at) as here:
         key = await create_key(at, "sessions:*")
@@ -146,6 +148,7 @@ async def test_figures_are_denied_to_who_is_no_administrator(enter: Enter) -> No
         assert [(each.action, each.key_id) for each in records] == [("read_metrics", key.key.key_id)]
 
 
+@pytest.mark.slow
 async def test_a_session_of_http_that_another_opened_is_denied_and_one_that_nobody_has_is_not_there(
     enter: Enter,
 ) -> None:

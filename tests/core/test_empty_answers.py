@@ -145,6 +145,7 @@ CONSOLE: Final[dict[str, dict[str, Any]]] = {
 """Listings that only people's console asks, each with a value that leaves nothing."""
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.promise("emptiness.reasons", "emptiness.meant")
 async def test_listings_of_the_console_say_so_too(tmp_path: Path) -> None:
@@ -324,6 +325,7 @@ async def fill(client: McpClient) -> None:
         pass
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.promise("emptiness.reasons", "emptiness.remedies")
 @pytest.mark.parametrize("scopes", ["*", "*:read"])
@@ -395,6 +397,7 @@ async def test_what_is_nowhere_is_said_to_be_so(tmp_path: Path) -> None:
         assert "did you mean 'boats'?" in mistyped["empty_because"]["sentence"]
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.promise("emptiness.hidden")
 async def test_what_may_not_be_seen_reads_as_if_it_were_not_there(tmp_path: Path) -> None:

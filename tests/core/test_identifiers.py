@@ -396,6 +396,7 @@ def members_of(reply: Any, wanted: set[str], seen: frozenset[Any] = frozenset())
     )
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("kind", IDENTIFIERS)
 def test_every_tool_that_has_or_takes_an_identifier_is_in_a_pair(kind: str) -> None:
     identifier = IDENTIFIERS[kind]

@@ -74,6 +74,7 @@ async def test_a_new_root_that_reads_like_somebodys_is_refused(tmp_path: Path, n
             await bob.ask(StoreMemory(content="x", namespace=other))
 
 
+@pytest.mark.quick
 async def test_letters_of_other_widths_are_no_letters_of_a_namespace(tmp_path: Path) -> None:
     async with open_greenroom(tmp_path / "store", embedder="none") as runtime:
         line = json.dumps({"key": "k", "content": "x", "namespace": "\uff55ser:ann"})

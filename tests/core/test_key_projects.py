@@ -55,6 +55,7 @@ def bound(at: House, *projects: str) -> Agent:
     return Agent(at.runtime, principal, reach=WORKSPACE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("namespace", "sees"),
     [
@@ -176,6 +177,7 @@ async def test_no_session_says_what_was_kept_about_another_project(enter: Enter)
             assert {each.namespace for each in (await agent.ask(asked)).context.memories} == places
 
 
+@pytest.mark.slow
 async def test_the_console_shows_it_neither_memories_nor_lines_about_them(enter: Enter) -> None:
     async with enter(embedder="none") as at, premises(at) as here:
         for word, namespace in (("zebra", "user:ann:notes"), ("quagga", f"user:ann:{ELSEWHERE}")):

@@ -403,6 +403,7 @@ async def test_a_ring_hears_of_revocation_and_ends_what_the_key_holds_once(enter
                 assert len(late) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.promise("keys.revocation")
 async def test_a_ring_ends_what_an_expired_key_holds_without_being_told(enter: Enter) -> None:
     async with enter() as at, open_key_cache(at.runtime, clock=at.clock) as cache:

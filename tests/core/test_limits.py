@@ -115,6 +115,7 @@ async def test_a_key_is_limited_over_all_its_connections(enter: Enter) -> None:
         assert "result" in await peers[1].receive()
 
 
+@pytest.mark.slow
 async def test_over_http_a_tool_says_when_to_come_back_and_else_the_status_does(enter: Enter) -> None:
     async with enter() as at, premises(at, rate_limit=6, rate_burst=2) as here:
         key = await create_key(at)
@@ -144,6 +145,7 @@ async def test_over_http_a_tool_says_when_to_come_back_and_else_the_status_does(
         assert (await session.answer()).status == 200
 
 
+@pytest.mark.slow
 async def test_a_key_may_have_a_rate_of_its_own(enter: Enter) -> None:
     async with enter() as at, premises(at, rate_limit=60, rate_burst=2) as here:
         key = await create_key(at, rate_limit=60_000, burst=50)
@@ -152,6 +154,7 @@ async def test_a_key_may_have_a_rate_of_its_own(enter: Enter) -> None:
         assert all([(await ask(peer))["success"] for _ in range(40)])
 
 
+@pytest.mark.slow
 async def test_without_a_key_nobody_is_limited(enter: Enter) -> None:
     async with enter() as at, premises(at, rate_limit=1, rate_burst=1) as here:
         peer = await here.websocket()
@@ -175,6 +178,7 @@ async def test_guessing_is_slowed_down_and_who_has_a_key_is_not(enter: Enter) ->
         assert (await guest.ask("POST", **wrong)).status == 401
 
 
+@pytest.mark.slow
 @pytest.mark.promise("limits.failures")
 async def test_keys_that_are_made_up_keep_the_keeper_of_keys_no_busier(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
@@ -260,6 +264,7 @@ async def test_whoever_is_read_slowly_still_hears_that_its_key_is_revoked(enter:
         assert trio.current_time() - began < 1
 
 
+@pytest.mark.slow
 @pytest.mark.promise("limits.frames")
 async def test_what_is_no_request_is_counted_over_http_too(enter: Enter) -> None:
     async with enter() as at, premises(at, rate_limit=6, rate_burst=1) as here:
@@ -327,6 +332,7 @@ async def test_a_key_has_no_more_sessions_and_bytes_than_it_may(enter: Enter) ->
         assert (await ask(other, "add_message", session_id="s", content="x" * 5_000))["success"]
 
 
+@pytest.mark.slow
 @pytest.mark.promise("limits.quotas")
 async def test_a_quota_of_bytes_counts_what_is_given_to_be_kept(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
@@ -388,6 +394,7 @@ async def test_a_quota_tells_nobody_whether_there_is_something_in_a_namespace(en
         assert refused["code"] == "QUOTA_EXCEEDED"
 
 
+@pytest.mark.slow
 @pytest.mark.promise("limits.quotas")
 async def test_a_quota_outlives_the_server_and_the_rotation_of_the_key(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:

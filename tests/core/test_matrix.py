@@ -285,6 +285,7 @@ async def answers(agent: Agent, tool: str, names: dict[str, str]) -> bool:
     return reply is not None and filled(ASKED[tool].shows, names) in msgspec.json.encode(reply).decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS)
 async def test_every_tool_answers_everybody_as_the_page_says(enter: Enter, reader: str) -> None:
     async with enter(embedder="none") as at:

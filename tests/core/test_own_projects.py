@@ -84,6 +84,7 @@ def keyed(at: House, agent_id: str, **identity: Any) -> Agent:
 # -- every tool ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.promise("identity.own-project", "identity.alike")
 @pytest.mark.parametrize("who", STRANGERS)
 async def test_no_tool_opens_what_is_another_users_alone(enter: Enter, who: str) -> None:
@@ -104,6 +105,7 @@ async def test_no_tool_opens_what_is_another_users_alone(enter: Enter, who: str)
             await stranger.ask(create)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("identity.own-project")
 @pytest.mark.parametrize("how", OWN)
 async def test_ones_own_other_agents_come_in_whatever_their_key_names(enter: Enter, how: str) -> None:
@@ -350,6 +352,7 @@ async def test_over_http_and_websocket_no_other_user_lists_reads_or_ends_it(
         assert own.status == 200
 
 
+@pytest.mark.slow
 @pytest.mark.promise("identity.own-project")
 async def test_a_browser_shows_what_the_key_opens_and_the_owners_link_everything(
     rooms: Callable[[], AbstractAsyncContextManager[Rooms]],

@@ -226,6 +226,7 @@ def unchecked(request_type: type[Any], **fields: Any) -> Any:
     return msgspec.structs.replace(request_type(**fitting[request_type]), **fields)
 
 
+@pytest.mark.quick
 async def test_programs_are_denied_a_request_whatever_is_in_it(enter: Enter) -> None:
     wrong: Any = 5
     async with enter() as at:

@@ -140,6 +140,7 @@ def opened() -> dict[str, tuple[set[str], set[str]]]:
     return known
 
 
+@pytest.mark.slow
 @pytest.mark.promise("identity.scopes")
 async def test_every_tool_asks_for_its_scope_on_every_way_in(enter: Enter) -> None:
     said = opened()
@@ -305,6 +306,7 @@ SESSIONS = {
 }
 
 
+@pytest.mark.slow
 async def test_everybody_sees_what_the_page_says_and_nothing_else(enter: Enter) -> None:
     head, *rows = table("sight")
     assert head[1:] == list(READERS)
@@ -357,6 +359,7 @@ COMERS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 async def test_every_key_opens_what_the_page_says_and_nothing_else(enter: Enter) -> None:
     head, *rows = table("keys")
     assert [whose for whose, *_ in rows] == list(COMERS)

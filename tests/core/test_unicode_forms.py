@@ -460,6 +460,7 @@ def test_a_pattern_finds_texts_and_lines_of_code_in_all_their_forms(first: str, 
             assert {(each.line, each.text) for each in found} == {(2, line)}, pattern
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "second"), BOTH_WAYS[:4])
 async def test_a_file_is_read_and_left_out_by_its_name_in_all_its_forms(
     tmp_path: Path, first: str, second: str

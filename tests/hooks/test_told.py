@@ -237,6 +237,7 @@ async def test_erasing_a_person_takes_what_was_told(enter: Enter) -> None:
         assert (await told(bob)).total == 0
 
 
+@pytest.mark.slow
 async def test_pages_show_what_was_told(enter: Enter) -> None:
     async with enter(embedder="none") as at, premises(at) as here:
         owner = Client(at, user="owner")

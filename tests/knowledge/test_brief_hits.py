@@ -66,6 +66,7 @@ async def test_ten_results_of_a_real_tree_cost_less_than_a_thousand_tokens(tmp_p
             assert estimate_tokens(msgspec.json.encode(brief)) < MOST_TOKENS, tool
 
 
+@pytest.mark.quick
 @pytest.mark.promise("code.brief", "knowledge.disclosure")
 @pytest.mark.parametrize("profile", ["all", "core", "code", "shared-context"])
 async def test_hits_have_nothing_that_is_null_or_empty(tmp_path: Path, profile: str) -> None:

@@ -135,6 +135,7 @@ async def test_the_id_of_a_chunk_that_was_replaced_is_unknown_for_ever(tmp_path:
                 assert (await read(runtime, *gone)).unknown_ids == gone
 
 
+@pytest.mark.slow
 async def test_ids_that_a_restored_backup_does_not_know_never_open_what_came_later(tmp_path: Path) -> None:
     async with opened(tmp_path) as runtime:
         await put(runtime, "docs", "heron one")

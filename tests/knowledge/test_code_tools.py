@@ -87,6 +87,7 @@ INDEXED_TOOLS = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.usefixtures("autojump_clock")
 @pytest.mark.promise("code.many", "code.freshness")
@@ -137,6 +138,7 @@ async def test_the_first_search_of_a_folder_waits_for_its_index(code: Path, tmp_
         assert (len(found.results), found.freshness.of) == (3, 4)
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.promise("code.found")
 @pytest.mark.parametrize(
@@ -158,6 +160,7 @@ async def test_a_search_is_narrowed(code: Path, tmp_path: Path, arguments: str, 
         assert {each.file_path for each in found.results} == wanted
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.promise("code.relevance")
 async def test_files_have_a_score_a_relevance_and_its_grade_by_which_a_search_is_cut(
@@ -370,6 +373,7 @@ def docks(code: Path) -> Path:
     return code
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.promise("code.similar")
 async def test_files_that_are_like_one_are_found_and_what_they_have_in_common(
@@ -457,6 +461,7 @@ async def matched(agent: Agent, pattern: str, more: str = "") -> CodeMatched:
     return found
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.promise("code.patterns")
 async def test_a_name_alone_finds_symbols_of_every_kind_and_the_answer_names_the_kinds(
@@ -604,6 +609,7 @@ async def test_what_a_file_imports_and_what_imports_it_is_found_over_steps(
         assert ["src/ship.py", "src/admiral.py", "src/fleet.py"] in found.cycles
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.promise("code.depends")
 async def test_what_a_symbol_uses_and_what_uses_it_is_found_by_names(code: Path, tmp_path: Path) -> None:
@@ -751,6 +757,7 @@ async def test_what_this_client_read_and_did_not_change_is_one_line(code: Path, 
         assert (await read(agent, some))[0].text == "other\n"
 
 
+@pytest.mark.slow
 @pytest.mark.promise("code.read")
 async def test_what_has_no_room_is_cut_between_lines_and_says_how_to_go_on(
     code: Path, tmp_path: Path
@@ -863,6 +870,7 @@ async def test_one_path_or_several_and_lines_in_order(code: Path, tmp_path: Path
             assert refused.value.code == "VALIDATION_ERROR"
 
 
+@pytest.mark.slow
 @pytest.mark.promise("code.roots")
 async def test_what_the_operator_allows_is_read_though_it_may_hold_secrets(
     code: Path, tmp_path: Path

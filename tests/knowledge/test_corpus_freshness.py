@@ -71,6 +71,7 @@ def opened(tmp_path: Path) -> Any:
 # -- hostile ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 @pytest.mark.promise("knowledge.files-looked-at")
 async def test_a_text_makes_nobody_look_at_the_file_it_is_called_after(tmp_path: Path, docs: Path) -> None:
     async with opened(tmp_path) as runtime:
@@ -156,6 +157,7 @@ async def test_what_changed_and_what_is_gone_is_named_in_every_answer(tmp_path: 
         assert names(await fresh(agent)) == (3, ["a.md"], ["b.md"])
 
 
+@pytest.mark.quick
 @pytest.mark.promise("knowledge.fresh")
 async def test_a_change_of_the_same_length_is_seen_and_a_touched_file_is_none(
     tmp_path: Path, docs: Path

@@ -453,6 +453,7 @@ async def test_entities_and_mentions_are_there_after_a_restart(tmp_path: Path) -
     assert (after.entities, after.relationships) == (before.entities, before.relationships)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("entities.mentions")
 async def test_looking_for_names_in_many_documents_goes_on_after_a_restart(tmp_path: Path) -> None:
     text = "Redis is here. " + "word " * 20_000

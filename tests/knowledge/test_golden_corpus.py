@@ -21,6 +21,7 @@ STORE = Path(__file__).parent.parent / "data" / "corpus-zlib.tar.xz"
 MORE = 40
 
 
+@pytest.mark.slow
 @pytest.mark.promise("store.versions")
 async def test_a_corpus_that_zlib_compressed_answers_and_is_merged_with_what_is_new(
     tmp_path: Path, caplog: pytest.LogCaptureFixture

@@ -81,6 +81,7 @@ def found_in(folder: Path) -> set[str]:
 # -- what changed -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.promise("documents.only-what-changed")
 async def test_only_what_changed_is_put_in_and_what_is_gone_is_removed(docs: Path, tmp_path: Path) -> None:
     async with store(tmp_path) as runtime:
@@ -92,6 +93,7 @@ async def test_only_what_changed_is_put_in_and_what_is_gone_is_removed(docs: Pat
         assert counts(await ingested(runtime, docs)) == (1, 1, 1, 1)
 
 
+@pytest.mark.slow
 async def test_what_is_outside_of_the_named_folders_stays(docs: Path, tmp_path: Path) -> None:
     async with store(tmp_path) as runtime:
         await ingested(runtime, docs)
@@ -101,6 +103,7 @@ async def test_what_is_outside_of_the_named_folders_stays(docs: Path, tmp_path: 
         assert counts(await ingested(runtime, docs)) == (0, 0, 1, 2)
 
 
+@pytest.mark.slow
 async def test_a_file_that_is_touched_but_the_same_is_unchanged(docs: Path, tmp_path: Path) -> None:
     async with store(tmp_path) as runtime:
         await ingested(runtime, docs)
@@ -108,6 +111,7 @@ async def test_a_file_that_is_touched_but_the_same_is_unchanged(docs: Path, tmp_
         assert counts(await ingested(runtime, docs)) == (0, 0, 0, 3)
 
 
+@pytest.mark.slow
 async def test_what_became_a_secret_or_no_document_is_removed(docs: Path, tmp_path: Path) -> None:
     async with store(tmp_path) as runtime:
         await ingested(runtime, docs)
@@ -118,6 +122,7 @@ async def test_what_became_a_secret_or_no_document_is_removed(docs: Path, tmp_pa
         assert left_out(done, docs) == {"a.md": "it is no text", "deep/b.txt": "it may hold secrets"}
 
 
+@pytest.mark.slow
 async def test_what_cannot_be_opened_for_now_stays(docs: Path, tmp_path: Path) -> None:
     async with store(tmp_path) as runtime:
         await ingested(runtime, docs)
@@ -146,6 +151,7 @@ async def test_what_came_from_a_folder_that_is_not_there_now_stays(docs: Path, t
         assert counts(await ingestion.files(roots)) == (0, 0, 0, 3)
 
 
+@pytest.mark.slow
 async def test_a_change_is_taken_in_by_its_path_alone(docs: Path, tmp_path: Path) -> None:
     async with store(tmp_path) as runtime, open_ingestion(runtime, ANN, "docs") as ingestion:
         roots = [str(docs)]
@@ -164,6 +170,7 @@ async def test_a_change_is_taken_in_by_its_path_alone(docs: Path, tmp_path: Path
         assert await changed("deep", "moved") == (3, 0, 3, 0)
 
 
+@pytest.mark.slow
 async def test_two_who_ingest_the_same_folder_do_it_once(docs: Path, tmp_path: Path) -> None:
     for number in range(40):
         (docs / f"{number}.md").write_text(f"number {number}")
@@ -181,6 +188,7 @@ async def test_two_who_ingest_the_same_folder_do_it_once(docs: Path, tmp_path: P
         assert counts(await ingested(runtime, docs)) == (0, 0, 0, 43)
 
 
+@pytest.mark.slow
 async def test_a_corpus_that_is_dropped_while_it_is_filled_ends_that_and_is_gone(
     docs: Path, tmp_path: Path
 ) -> None:
@@ -208,6 +216,7 @@ async def test_a_corpus_that_is_dropped_while_it_is_filled_ends_that_and_is_gone
         assert (await runtime.query(VerifyMemories())).problems == []
 
 
+@pytest.mark.slow
 async def test_time_that_is_up_is_told_and_the_next_run_goes_on(
     docs: Path, tmp_path: Path, mock_clock: MockClock
 ) -> None:
@@ -223,6 +232,7 @@ async def test_time_that_is_up_is_told_and_the_next_run_goes_on(
         assert (done.complete, done.removed, done.added + done.unchanged) == (True, 1, 3)
 
 
+@pytest.mark.slow
 async def test_what_may_not_be_stored_any_more_ends_it_and_what_was_put_in_is_there(
     docs: Path, tmp_path: Path
 ) -> None:
@@ -242,6 +252,7 @@ async def test_what_may_not_be_stored_any_more_ends_it_and_what_was_put_in_is_th
         assert (done.added + done.unchanged, done.added in {2, 3}) == (3, True)
 
 
+@pytest.mark.slow
 async def test_texts_are_documents_by_the_endings_of_their_names(tmp_path: Path) -> None:
     async with store(tmp_path) as runtime, open_ingestion(runtime, ANN, "docs") as ingestion:
         texts = [Text("notes/a.md", "# A\nx"), Text("b", "plain"), Text("c.pdf", "no PDF")]
@@ -253,6 +264,7 @@ async def test_texts_are_documents_by_the_endings_of_their_names(tmp_path: Path)
 # -- which files --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.promise("documents.no-secrets")
 @pytest.mark.parametrize(
     "name",
@@ -362,6 +374,7 @@ def test_what_was_fetched_or_made_as_a_whole_is_left_out_when_one_file_of_it_cha
     assert found_in(docs) == {"a.md", "deep/b.txt", "deep/er/c.py"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "text", "is_made"),
     [
@@ -383,6 +396,7 @@ async def test_generated_and_minified_code_is_left_out(
         assert (done.added, done.left_out) == ((3, {"a program made it": 1}) if is_made else (4, {}))
 
 
+@pytest.mark.slow
 @pytest.mark.promise("documents.within-roots")
 async def test_links_are_left_out_wherever_they_lead(docs: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
@@ -417,6 +431,7 @@ def test_a_folder_that_becomes_a_link_while_others_are_looked_at_is_not_followed
     assert link.reason == "it is a symbolic link"
 
 
+@pytest.mark.slow
 async def test_empty_files_are_counted_and_not_named(docs: Path, tmp_path: Path) -> None:
     (docs / "deep/__init__.py").touch()
     (docs / "deep/er/__init__.py").write_text(" \n")
@@ -438,6 +453,7 @@ async def test_of_a_repository_without_a_work_tree_nothing_is_read(docs: Path, t
         assert (counts(done), done.left_out) == ((0, 0, 0, 0), {"a program made it": 1})
 
 
+@pytest.mark.slow
 async def test_pipes_archives_and_huge_files_are_left_out(docs: Path, tmp_path: Path) -> None:
     os.mkfifo(docs / "pipe.md")
     (docs / "archive.zip").write_bytes(b"PK\3\4\0\0" * 100)
@@ -495,6 +511,7 @@ def test_however_many_files_there_are_few_are_in_memory(docs: Path) -> None:
     assert (count, peak < 2 << 20) == (60_003, True)  # their paths alone would take four times that
 
 
+@pytest.mark.slow
 async def test_a_run_over_more_files_than_it_looks_at_ends_and_says_so(
     docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -528,6 +545,7 @@ HOSTILE = (
 )
 
 
+@pytest.mark.slow
 async def test_names_that_mean_something_elsewhere_are_names(docs: Path, tmp_path: Path) -> None:
     for number, name in enumerate(HOSTILE):
         (docs / f"{name}.md").write_text(f"number{number} of them")
@@ -644,6 +662,7 @@ async def test_texts_that_take_long_are_told_as_not_complete(tmp_path: Path, moc
         assert (done.added, done.complete) == (1, False)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("documents.slow-files")
 async def test_the_older_version_stays_where_the_newer_one_takes_too_long(docs: Path, tmp_path: Path) -> None:
     class Late(Parsers):
@@ -660,6 +679,7 @@ async def test_the_older_version_stays_where_the_newer_one_takes_too_long(docs: 
             assert left_out(done, docs) == {"a.md": "it took longer than 30 s to be read: 5 bytes"}
 
 
+@pytest.mark.slow
 async def test_the_older_version_stays_where_the_reader_of_the_newer_one_is_killed(
     docs: Path, tmp_path: Path
 ) -> None:

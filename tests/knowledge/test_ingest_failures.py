@@ -111,6 +111,7 @@ async def test_a_file_that_fails_is_kept_with_its_remedy_until_it_is_taken_in(
         assert await failed(at) == []
 
 
+@pytest.mark.slow
 async def test_what_is_removed_and_what_is_dropped_has_not_failed(open_at: Opens, docs: Path) -> None:
     async with open_at() as at:
         await ingest(at, docs)
@@ -122,6 +123,7 @@ async def test_what_is_removed_and_what_is_dropped_has_not_failed(open_at: Opens
         assert await failed(at) == []
 
 
+@pytest.mark.slow
 async def test_the_newest_hundred_are_kept_with_whatever_their_names_say(
     open_at: Opens, tmp_path: Path, far_clock: VirtualClock
 ) -> None:
@@ -144,6 +146,7 @@ async def test_the_newest_hundred_are_kept_with_whatever_their_names_say(
         assert "100 failed" in (await (await looker(here)).look("/knowledge")).text
 
 
+@pytest.mark.slow
 async def test_texts_that_fail_are_kept_and_nobody_else_forgets_them(open_at: Opens) -> None:
     async with open_at() as at:
         bot = Agent(at.runtime, OWNER)
@@ -158,6 +161,7 @@ async def test_texts_that_fail_are_kept_and_nobody_else_forgets_them(open_at: Op
         assert {each.path for each in await failed(at)} == {"c.md"}
 
 
+@pytest.mark.slow
 async def test_a_run_is_shown_while_it_goes_on_and_no_longer(open_at: Opens, far_clock: VirtualClock) -> None:
     async with open_at() as at, premises(at) as here:
         done = NoteIngest(corpus="docs", is_over=True, was_all=True)
@@ -181,6 +185,7 @@ async def test_a_run_is_shown_while_it_goes_on_and_no_longer(open_at: Opens, far
         assert "indexing" not in await shown(), "who says nothing more has ended"
 
 
+@pytest.mark.slow
 async def test_files_of_a_workspace_fail_by_their_paths_in_it(open_at: Opens, tmp_path: Path) -> None:
     code = folder_of_code(tmp_path, 1)
     (code / "notes").mkdir()

@@ -53,6 +53,7 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
+@pytest.mark.quick
 @pytest.mark.promise("documents.resumed")
 def test_an_ingest_that_is_killed_goes_on_with_what_is_left(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
@@ -165,6 +166,7 @@ async def test_a_file_that_grows_while_it_is_read_is_what_was_read_of_it(tmp_pat
         assert [each.digest for each in page.documents] == [digest_of(file.read_bytes())]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("documents.what-was-read", "code.kept")
 async def test_files_that_vanish_or_become_something_else_while_others_are_read_are_left_out(
     tmp_path: Path,
@@ -287,6 +289,7 @@ async def test_odd_files_end_in_time(kind: str, data: bytes) -> None:
         assert "ended" not in parsed.failure
 
 
+@pytest.mark.quick
 @pytest.mark.promise("documents.few-processes")
 async def test_however_many_ingest_at_once_few_have_processes() -> None:
     end, having = trio.Event(), []

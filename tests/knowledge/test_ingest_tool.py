@@ -85,6 +85,7 @@ async def test_folders_that_the_operator_allows_are_read_without_asking(tmp_path
         assert (answer["id"], said(answer)["code"]) == (denied, "PERMISSION_DENIED")
 
 
+@pytest.mark.quick
 @pytest.mark.promise("documents.tool-roots")
 async def test_whose_folders_count_for_nothing_reads_nothing(tmp_path: Path, docs: Path) -> None:
     async with greenroom(tmp_path / "store") as client:
@@ -112,6 +113,7 @@ async def test_texts_or_paths_and_not_both(tmp_path: Path, docs: Path) -> None:
             assert "one of them" in said(answer)["error"]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("documents.removed")
 async def test_what_was_sent_is_removed_by_its_name(tmp_path: Path) -> None:
     async with greenroom(tmp_path) as client:
@@ -154,6 +156,7 @@ async def test_what_has_no_lines_is_cited_by_its_file(tmp_path: Path, docs: Path
         )
 
 
+@pytest.mark.quick
 @pytest.mark.promise("documents.tool-progress")
 async def test_who_asks_for_progress_hears_how_far_it_is(tmp_path: Path, docs: Path) -> None:
     for number in range(20):

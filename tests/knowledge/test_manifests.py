@@ -190,6 +190,7 @@ def requiring(*requirements: str) -> str:
     return f"[project]\ndependencies = {list(requirements)!r}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.promise("entities.manifests")
 async def test_libraries_come_and_go_with_the_manifests_that_are_ingested(tmp_path: Path) -> None:
     async with opened(tmp_path) as project:
@@ -214,6 +215,7 @@ async def test_libraries_come_and_go_with_the_manifests_that_are_ingested(tmp_pa
         assert await project.libraries() == {}
 
 
+@pytest.mark.slow
 @pytest.mark.promise("entities.manifests")
 async def test_what_somebody_declared_stays_when_its_manifest_goes(tmp_path: Path) -> None:
     async with opened(tmp_path) as project:
@@ -229,6 +231,7 @@ async def test_what_somebody_declared_stays_when_its_manifest_goes(tmp_path: Pat
         assert await project.libraries() == {"HTTPX": "0.27"}
 
 
+@pytest.mark.slow
 @pytest.mark.promise("entities.manifests")
 async def test_what_a_run_that_was_cut_left_undone_the_next_one_does(
     tmp_path: Path, mock_clock: MockClock
@@ -247,6 +250,7 @@ async def test_what_a_run_that_was_cut_left_undone_the_next_one_does(
         assert await project.libraries() == {"attrs-x": UNSET}
 
 
+@pytest.mark.slow
 @pytest.mark.promise("entities.manifests")
 async def test_a_library_that_is_an_english_word_is_found_where_it_is_plainly_code(tmp_path: Path) -> None:
     async with opened(tmp_path) as project:
@@ -263,6 +267,7 @@ async def test_a_library_that_is_an_english_word_is_found_where_it_is_plainly_co
         assert counts == {"click": 2, "requests": 1}
 
 
+@pytest.mark.slow
 async def test_texts_are_manifests_too_and_more_libraries_than_there_may_be_are_told(tmp_path: Path) -> None:
     async with opened(tmp_path) as project:
         many = ",\n".join(f'"lib-{number}": "1"' for number in range(20_001))

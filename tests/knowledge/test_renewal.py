@@ -163,6 +163,7 @@ async def test_a_server_that_is_killed_while_files_are_read_again_leaves_the_res
 # -- grammars that kill ------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 @pytest.mark.promise("code.crash")
 @pytest.mark.parametrize("body", ["import os; os.kill(os.getpid(), 9)", "raise ValueError('another ABI')"])
 async def test_a_grammar_that_dies_costs_the_files_of_its_language_their_symbols_alone(

@@ -92,6 +92,7 @@ async def test_no_tool_reads_or_finds_what_is_a_secret_by_its_name(shop: Path, t
         assert [path for path in HIDDEN_PATHS if f'"{path}"' in said] == []
 
 
+@pytest.mark.slow
 @pytest.mark.promise("code.secret-names")
 async def test_a_refusal_says_how_to_let_a_file_in_and_that_does(shop: Path, tmp_path: Path) -> None:
     async with agent_in(tmp_path, shop) as agent:
@@ -178,6 +179,7 @@ def test_of_a_file_that_is_named_itself_its_name_and_its_folder_tell(tmp_path: P
         assert isinstance(found, Found) == is_read, path
 
 
+@pytest.mark.slow
 @pytest.mark.promise("documents.no-secrets")
 @pytest.mark.parametrize("named", ["secrets", "secrets/deep", "secrets/deep/a.json"])
 async def test_who_may_name_parts_of_a_folder_gets_no_secrets_by_naming_theirs(
@@ -222,6 +224,7 @@ async def test_no_way_leads_to_a_secret(tmp_path: Path, tool: str, parameter: st
             await agent.ask(parse_request(REQUESTS[tool], json.dumps(said).encode()))
 
 
+@pytest.mark.slow
 @pytest.mark.promise("code.secret-names")
 async def test_how_many_are_left_out_is_as_the_folder_is(tmp_path: Path) -> None:
     code = (tmp_path / "code").resolve()
@@ -280,6 +283,7 @@ async def test_more_secrets_than_are_named_are_counted_as_the_folder_is(tmp_path
         await counted(agent, 2, MAX_SECRETS - 4)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("code.secret-names", "documents.no-secrets")
 async def test_what_an_older_list_let_in_goes_when_the_folder_is_read(tmp_path: Path) -> None:
     code = (tmp_path / "code").resolve()

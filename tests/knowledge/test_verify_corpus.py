@@ -141,6 +141,7 @@ async def test_what_is_damaged_is_named_with_its_corpus_and_made_anew(tmp_path: 
         assert len({each.chunk_id for each in found_now}) == PAGES + 1
 
 
+@pytest.mark.quick
 @pytest.mark.promise("knowledge.verify")
 async def test_a_document_whose_text_is_lost_is_named_until_it_is_removed(tmp_path: Path) -> None:
     await fill(tmp_path)

@@ -29,6 +29,7 @@ async def found_at_last(client: McpClient, word: str, **arguments: Any) -> set[s
     return found
 
 
+@pytest.mark.quick
 @pytest.mark.promise("code.slow-disk")
 @pytest.mark.skipif(
     not may_hang(),
@@ -105,6 +106,7 @@ async def test_a_grammar_that_crashes_its_process_costs_the_syntax_of_its_own_fi
         assert await found_at_last(server.client, "gull") == {"c.py"}
 
 
+@pytest.mark.quick
 @pytest.mark.promise("code.editors")
 async def test_whatever_two_editors_write_at_once_the_index_ends_as_the_files_are(tmp_path: Path) -> None:
     code = folder_of_code(tmp_path, files=0)
@@ -232,6 +234,7 @@ def memory_of(pid: int) -> int:
     return sum(int(found) << 10 for found in re.findall(r"VmHWM:\s+(\d+)", status.read_text()))
 
 
+@pytest.mark.quick
 @pytest.mark.promise("code.hostile")
 async def test_huge_deep_broken_and_binary_files_cost_nothing_but_themselves(tmp_path: Path) -> None:
     code = folder_of_code(tmp_path)

@@ -98,6 +98,7 @@ def needed(keeper: Indexer | None) -> Indexer:
     return keeper
 
 
+@pytest.mark.quick
 @pytest.mark.promise("code.kept")
 async def test_a_folder_is_indexed_in_the_background_and_watched_from_then_on(
     code: Path, tmp_path: Path

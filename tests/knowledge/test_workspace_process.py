@@ -33,7 +33,8 @@ async def watched(client: McpClient) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.promise("code.one-keeper", "code.freshness")
+@pytest.mark.quick
+@pytest.mark.promise("code.one-keeper", "code.freshness", "code.killed")
 async def test_two_servers_index_one_folder_once_and_one_goes_on_when_the_other_is_killed(
     tmp_path: Path, code: Path
 ) -> None:

@@ -59,6 +59,7 @@ async def listing(client: McpClient) -> dict[str, dict[str, Any]]:
     return {tool["name"]: tool for tool in tools}
 
 
+@pytest.mark.slow
 async def test_every_mode_and_every_older_name_finds_and_answers_as_listed(tmp_path: Path) -> None:
     async with client_of_memory_search(tmp_path) as client:
         tools = await listing(client)

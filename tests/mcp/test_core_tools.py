@@ -114,6 +114,7 @@ async def test_a_text_that_is_no_object_is_refused(tmp_path: Path, text: str, sa
     assert said in refused["error"]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("mcp.words")
 @pytest.mark.slow
 def test_what_tools_say_of_themselves_leads_to_the_right_one(tmp_path: Path) -> None:

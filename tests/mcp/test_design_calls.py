@@ -74,6 +74,7 @@ def filled(given: Any, kept: Mapping[str, Any]) -> Any:
     return kept[given[1:]] if isinstance(given, str) and given.startswith("$") else given
 
 
+@pytest.mark.slow
 @pytest.mark.promise("mcp.designs")
 @pytest.mark.parametrize("profile", DESIGNS)
 async def test_each_call_is_taken_and_answered_as_its_system_has_it(tmp_path: Path, profile: str) -> None:
@@ -140,6 +141,7 @@ def test_each_tool_of_the_memory_layer_is_called_by_the_names_of_its_clients_too
     assert {f"omn_{name}" for name in called - {"memory_search", "record_context"}} <= set(TOOLS)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("mcp.said-once", "recall.aliases")
 @pytest.mark.parametrize("path", ["ours", "sdk"])
 async def test_an_older_name_is_answered_as_its_system_does_under_every_profile(
@@ -167,6 +169,7 @@ async def test_an_older_name_is_answered_as_its_system_does_under_every_profile(
             assert "'private', 'shared' or 'public'" in refused["error"]
 
 
+@pytest.mark.slow
 @pytest.mark.promise("mcp.designs")
 async def test_what_one_system_alone_takes_no_other_profile_lists(tmp_path: Path) -> None:
     prompts: dict[str, list[str]] = {}
@@ -199,6 +202,7 @@ async def test_what_one_system_alone_takes_no_other_profile_lists(tmp_path: Path
     assert {tuple(each) for each in prompts.values()} == {("path", "symbol", "detail", "max_tokens")}
 
 
+@pytest.mark.slow
 async def test_what_a_target_leaves_open_is_refused_in_words(tmp_path: Path) -> None:
     async with client_of(tmp_path, "universal-memory") as client:
         for given, field in (

@@ -182,6 +182,7 @@ ODD_LINES: dict[str, Conversation] = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.promise("mcp.as-the-sdk", "mcp.hostile-frames")
 @pytest.mark.parametrize("row", DEVIATIONS, ids=lambda row: row.name)
 def test_each_row_of_the_table_is_true_and_needed(row: Deviation) -> None:

@@ -38,6 +38,7 @@ async def test_a_memory_is_got_back_by_its_key(tmp_path: Path) -> None:
     assert found["total_found"] == 1
 
 
+@pytest.mark.quick
 async def test_of_three_memories_the_right_one_is_found_by_its_meaning(tmp_path: Path) -> None:
     async with visit(tmp_path) as client:
         for key, content in (

@@ -59,6 +59,7 @@ async def completed(client: Client, argument: str, value: str, **given: str) -> 
     return (await client.complete(reference, asked, context_arguments=given or None)).completion.values
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.promise("prompts.protocol")
 @pytest.mark.parametrize("mode", ERAS)
@@ -149,6 +150,7 @@ async def test_clients_of_the_handshake_era_are_told_that_the_list_changed(enter
         await silence(ann)
 
 
+@pytest.mark.quick
 @pytest.mark.promise("prompts.changed")
 @pytest.mark.parametrize("extra", [{}, {"odd": 1}])  # by ourselves, and by way of the SDK
 async def test_streams_that_ask_for_it_are_told_that_the_list_changed(

@@ -61,6 +61,7 @@ def test_every_tool_that_is_listed_under_no_profile_is_taken_as_well() -> None:
             assert faults(provider, entry) == [], (name, tool.name)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("mcp.strict")
 @pytest.mark.parametrize("profile", TOOL_PROFILES)
 def test_openais_strict_mode_takes_every_tool_that_is_listed_with_null(profile: str) -> None:
@@ -171,6 +172,7 @@ def default_of(field: Mapping[str, Any]) -> Any:
     return json.loads(told)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("mcp.strict")
 async def test_a_client_that_can_leave_nothing_out_stores_and_updates_as_others_do(tmp_path: Path) -> None:
     async with greenroom(tmp_path, schemas="nullable") as client:

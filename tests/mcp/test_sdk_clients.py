@@ -102,6 +102,7 @@ async def test_the_main_job(tmp_path: Path, transport: Transport, mode: Mode) ->
             assert (await answer(client, "get_memory", key="k"))["value"] == big
 
 
+@pytest.mark.quick
 @everywhere
 @in_both_eras
 @pytest.mark.promise("mcp.errors", "conformance.sdk-client")

@@ -324,6 +324,7 @@ async def test_open_streams_are_not_in_flight(enter: Enter) -> None:
         assert (await client.call("list_sessions"))["success"]
 
 
+@pytest.mark.slow
 @pytest.mark.promise("bus.bounded")
 async def test_clients_that_come_and_go_leave_nothing(enter: Enter) -> None:
     async with enter(embedder="none") as at:  # an embedder begins with a task that ends

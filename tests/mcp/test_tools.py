@@ -52,6 +52,7 @@ async def test_the_listing_costs_no_more_than_promised(tmp_path: Path) -> None:
     assert tokens(tools) <= INPUT_BUDGET
 
 
+@pytest.mark.slow
 @pytest.mark.promise("mcp.tools")
 async def test_every_tool_has_what_a_model_chooses_by(tmp_path: Path) -> None:
     async with greenroom(tmp_path, profiles=("all",)) as client:

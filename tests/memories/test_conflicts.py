@@ -27,6 +27,7 @@ def _offered(saved: MemorySaved) -> list[str]:
     return [each.key for each in saved.conflicts_with]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("memory.conflicts")
 @pytest.mark.parametrize("embedder", ["none", "static"])
 async def test_what_a_new_note_replaces_is_offered_and_little_else(enter: Enter, embedder: str) -> None:

@@ -55,6 +55,7 @@ async def test_an_import_tells_how_far_it_is_and_what_came_of_it(tmp_path: Path,
     assert quiet["structuredContent"]["counts"] == {"unchanged": 500}
 
 
+@pytest.mark.slow
 @pytest.mark.promise("exchange.import-tool")
 async def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     async with greenroom(tmp_path, "planner") as client:

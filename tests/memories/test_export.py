@@ -80,6 +80,7 @@ async def test_an_export_holds_what_its_caller_may_see_and_nothing_else(enter: E
         assert mine.count == 1
 
 
+@pytest.mark.quick
 @pytest.mark.promise("exchange.export")
 async def test_what_all_tools_stored_is_in_it_as_it_is_now(enter: Enter) -> None:
     async with enter(**QUIET) as home:

@@ -250,6 +250,7 @@ async def test_an_export_restores_author_and_source_for_an_administrator_and_nes
         ]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("exchange.round-trip")
 async def test_what_the_tool_exports_imports_over_the_same_key_as_what_it_was(open_at: Opens) -> None:
     async with open_at("one") as at, open_at("two") as there:
@@ -365,6 +366,7 @@ async def test_over_a_key_a_passport_of_this_server_makes_no_words_another_agent
     ]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("passport.authors")
 @pytest.mark.parametrize("shared", [None, b"s" * 32])
 async def test_over_a_key_memories_of_a_passport_are_the_keys_and_messages_keep_senders(
@@ -448,6 +450,7 @@ async def test_what_another_agent_wrote_over_it_is_shown_as_changed_by_that_one(
         assert "updated_by" not in msgspec.to_builtins(back.memories[0])
 
 
+@pytest.mark.quick
 @pytest.mark.promise("erase.others-keep-theirs")
 async def test_an_erased_agent_is_named_by_no_source(enter: Enter) -> None:
     async with enter(**QUIET) as at:

@@ -83,6 +83,7 @@ def test_a_bad_line_is_refused_with_field_and_value(raw: bytes, sentence: str, f
     assert field is None or refused.value.details["field"] == field
 
 
+@pytest.mark.slow
 @pytest.mark.promise("exchange.lines")
 def test_sizes_have_limits_that_are_told() -> None:
     large = b'{"key": "a", "content": "%s"}' % (b"x" * (17 << 20))

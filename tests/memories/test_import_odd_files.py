@@ -168,6 +168,7 @@ def test_a_file_that_is_not_there_or_an_unknown_database(tmp_path: Path) -> None
             read(path, chosen)
 
 
+@pytest.mark.slow
 def test_a_column_that_sql_makes_up_is_no_larger_than_a_file_may_be(tmp_path: Path) -> None:
     path = tmp_path / "memories.db"
     with closing(sqlite3.connect(path)) as connection, connection:

@@ -83,6 +83,7 @@ async def test_a_memory_is_found_by_the_very_next_search(enter: Enter) -> None:
         assert await names(at, alice, "zebra7") >= {"k7"}
 
 
+@pytest.mark.slow
 @pytest.mark.promise("memory.found")
 async def test_filters_choose_before_anything_is_ranked(enter: Enter) -> None:
     async with enter(embedder="none") as at:
@@ -194,6 +195,7 @@ async def test_large_content_is_compressed_without_loss(enter: Enter) -> None:
         assert forgotten.size_bytes == saved.size_bytes
 
 
+@pytest.mark.slow
 @pytest.mark.promise("memory.as-given")
 async def test_ten_thousand_tags(enter: Enter) -> None:
     tags = [f"tag number {number}" for number in range(10_000)]
@@ -317,6 +319,7 @@ async def test_a_rater_has_one_opinion_and_uses_are_counted(enter: Enter) -> Non
         assert (await read(at, alice, key="k", namespace="team:x")).ratings == 3
 
 
+@pytest.mark.slow
 async def test_every_use_of_a_memory_that_is_only_read_now_and_then_is_counted(enter: Enter) -> None:
     async with enter(embedder="none") as at:
         alice = at.agent("alice", user="alice")

@@ -78,6 +78,7 @@ async def test_an_exact_search_says_when_its_total_is_a_minimum(
         assert (found.total, "total_is_minimum" in wire(found)) == (30, False)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("memory.as-given")
 async def test_a_large_value_is_found_by_what_its_escapes_mean(enter: Enter) -> None:
     said = [

@@ -28,6 +28,7 @@ def clock() -> VirtualClock:
     return VirtualClock(tick=TICK)
 
 
+@pytest.mark.quick
 @pytest.mark.promise("memory.sweep")
 @pytest.mark.slow
 async def test_what_expires_first_goes_first_in_small_commits_and_short_slices(enter: Enter) -> None:

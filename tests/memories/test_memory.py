@@ -114,6 +114,7 @@ def entries_of(there: dict[bytes, int]) -> dict[bytes, int]:
     return {key: size for key, size in there.items() if not is_kept(key)}
 
 
+@pytest.mark.slow
 @pytest.mark.promise("memory.expiry")
 async def test_what_expired_leaves_the_disk_within_five_minutes(enter: Enter) -> None:
     committer, there = balance()
@@ -273,6 +274,7 @@ async def test_versions_count_up_and_older_ones_stay(enter: Enter) -> None:
             await value_of(alice, "k", version=0)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("memory.overwrite")
 async def test_deleting_ends_every_version_however_many(enter: Enter) -> None:
     committer, there = balance()

@@ -104,6 +104,7 @@ async def test_an_older_version_is_not_taken_from_elsewhere(enter: Enter) -> Non
         assert bytes((await ann.ask(GetMemory(key="other", version=1))).value) == b'"one"'
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("encryption", [None, SECRET])
 async def test_a_key_that_is_bound_to_a_session_is_named_with_it(
     enter: Enter, encryption: Encryption | None

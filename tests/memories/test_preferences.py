@@ -89,6 +89,7 @@ async def test_an_agent_without_a_user_has_its_own_which_are_not_those_of_a_user
         assert await preferred(user, BY_NAME[0]) == {"theme": "user"}
 
 
+@pytest.mark.quick
 @pytest.mark.promise("resources.preferences")
 @pytest.mark.parametrize("user", ["a/b?c#d", "ünï cödé", "..", "%61nn", "x" * 128, "a\nb"])
 async def test_users_with_odd_names_find_theirs_by_the_uri_in_the_listing(enter: Enter, user: str) -> None:
@@ -158,6 +159,7 @@ async def test_two_writers_of_different_members_lose_nothing_and_a_repeat_is_non
 # -- what is kept ----------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 @pytest.mark.promise("resources.preferences-written")
 @pytest.mark.parametrize(
     ("patch", "field"),
@@ -341,6 +343,7 @@ async def known(at: House, agent: Agent) -> Any:
     )
 
 
+@pytest.mark.quick
 @pytest.mark.promise("resources.preferences-known")
 async def test_parts_of_the_program_read_what_the_user_allows(enter: Enter) -> None:
     async with enter() as at:

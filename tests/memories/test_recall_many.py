@@ -91,6 +91,7 @@ def asked(answer: Any) -> int:
 # -- what is found -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.promise("recall.many")
 async def test_what_is_looked_for_is_found_first_in_whichever_namespace_it_is(enter: Enter) -> None:
     async with house(enter) as at:
@@ -131,6 +132,7 @@ async def test_of_too_many_the_answer_says_that_others_may_have_more(enter: Ente
         assert named.partial is msgspec.UNSET
 
 
+@pytest.mark.slow
 @pytest.mark.promise("recall.many")
 async def test_what_is_written_removed_and_shared_is_seen_by_the_very_next_search(enter: Enter) -> None:
     async with house(enter) as at:
@@ -155,6 +157,7 @@ async def test_what_is_written_removed_and_shared_is_seen_by_the_very_next_searc
 # -- who may see what --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.promise("recall.many", "recall.hidden")
 async def test_what_is_hidden_in_visible_namespaces_is_not_found(enter: Enter) -> None:
     async with house(enter) as at:
@@ -262,6 +265,7 @@ async def test_no_words_of_what_goes_stay_in_an_older_program_s_summary(
         assert await at.runtime.query(CountSummaries()) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.promise("emptiness.reasons")
 async def test_that_none_of_many_has_it_is_not_taken_for_an_empty_store(enter: Enter) -> None:
     async with house(enter) as at:

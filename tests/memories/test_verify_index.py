@@ -64,6 +64,7 @@ async def found(folder: Path) -> set[str]:
         return {memory.key for memory in answer.memories}
 
 
+@pytest.mark.quick
 @pytest.mark.promise("memory.verify")
 @pytest.mark.parametrize(
     "encryption", [None, Encryption(lambda: b"\x07" * 32, required=True)], ids=["plain", "encrypted"]

@@ -164,6 +164,7 @@ def test_the_dashboard_asks_whatever_prometheus_is_chosen_about_the_chosen_serve
         assert all(named <= read.labels.keys() for read in read_by(target["expr"])), target["legendFormat"]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("metrics.dashboard")
 def test_every_panel_has_a_title_a_unit_and_a_place_of_its_own() -> None:
     whole = dashboard()
@@ -212,6 +213,7 @@ async def test_a_key_s_new_address_is_counted_and_its_first_is_not(enter: Enter)
     assert (told.admitted, told.refused) == (7, 1)
 
 
+@pytest.mark.quick
 @pytest.mark.promise("metrics.alerts")
 def test_no_more_addresses_are_remembered_than_are_allowed() -> None:
     meter = AccessMeter()

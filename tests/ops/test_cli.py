@@ -372,6 +372,7 @@ def said_on_a_terminal(home: Path, *flags: str) -> str:
     return said.decode().replace("\r", "")
 
 
+@pytest.mark.quick
 @pytest.mark.promise("cli.terminal")
 @pytest.mark.parametrize(("flag", "kind", "path"), [("--ws", "ws", "/"), ("--http", "http", "/mcp")])
 def test_at_a_terminal_a_server_with_sockets_tells_its_folder_and_a_configuration(

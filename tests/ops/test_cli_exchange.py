@@ -145,6 +145,7 @@ def test_what_is_refused_is_printed_for_programs_too(tmp_path: Path) -> None:
     assert done.stdout == "1 created: that came of 1 memory for user:ann (server-memory)\n"
 
 
+@pytest.mark.quick
 @pytest.mark.promise("exchange.commands")
 @pytest.mark.parametrize(
     ("name", "text", "read_as"),

@@ -272,6 +272,7 @@ def test_where_there_is_no_store_only_what_writes_makes_one(tmp_path: Path, comm
     assert {each.name for each in tmp_path.iterdir()} == {"queries.jsonl"}
 
 
+@pytest.mark.quick
 @pytest.mark.promise("cli.no-store-by-mistake")
 def test_a_folder_with_nothing_but_a_lock_is_no_store(tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()

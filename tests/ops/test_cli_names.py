@@ -26,6 +26,7 @@ def _with_key(home: Path, key: str, *arguments: str) -> Any:
     return run(home, *arguments, "--data", str(home / "store"), GREENROOM_API_KEY=key)
 
 
+@pytest.mark.quick
 @pytest.mark.promise("cli.key")
 def test_commands_on_the_folder_work_for_the_holder_of_the_key(tmp_path: Path) -> None:
     def made(name: str, scopes: str) -> str:
@@ -69,6 +70,7 @@ def test_commands_on_the_folder_work_for_the_holder_of_the_key(tmp_path: Path) -
     assert "user:bob" in _with_key(tmp_path, key, "corpora", "list").stdout
 
 
+@pytest.mark.quick
 @pytest.mark.promise("cli.did-you-mean")
 @pytest.mark.parametrize(
     ("arguments", "meant"),

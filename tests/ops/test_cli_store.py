@@ -189,6 +189,7 @@ def test_a_backup_can_be_restored(tmp_path: Path, session: str, state: str) -> N
         assert len(found) == 50
 
 
+@pytest.mark.quick
 @pytest.mark.promise("cli.operator")
 @pytest.mark.usefixtures("session")
 def test_restore_leaves_a_store_in_use_alone(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ LINES = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.promise("cli.completion")
 def test_bash_completes_commands_flags_values_clients_and_files(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()

@@ -82,6 +82,7 @@ async def test_a_claim_that_does_not_hold_fails_the_demo(tmp_path: Path) -> None
     assert names(temporary) == []
 
 
+@pytest.mark.quick
 @pytest.mark.promise("cli.demo")
 async def test_a_server_that_does_not_start_is_said(tmp_path: Path) -> None:
     site = tmp_path / "site"

@@ -695,6 +695,7 @@ async def test_a_folder_that_hangs_does_not_keep_the_others_from_being_looked_at
     assert "nothing came for 15 s" in found["folder"][0].finding
 
 
+@pytest.mark.quick
 @pytest.mark.promise("cli.exit-codes")
 def test_the_gravest_error_decides() -> None:
     errors = [error("f", "r", each) for each in (73, 76, 65, 75)]

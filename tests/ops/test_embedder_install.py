@@ -107,6 +107,7 @@ async def test_damage_within_a_file_is_found_out_and_words_vectors_serve(tmp_pat
         assert (statistics.embedder, statistics.state, statistics.embedded) == ("minilm", "ready", 1)
 
 
+@pytest.mark.quick
 @pytest.mark.promise("embedding.auto")
 def test_a_server_says_which_embedder_it_has_and_why(tmp_path: Path) -> None:
     models = tmp_path / "models"
@@ -201,6 +202,7 @@ def test_a_wheel_that_is_not_what_it_is_to_be_leaves_all_as_it_was(
     assert {name: (models / name).read_bytes() for name in names(models)} == before
 
 
+@pytest.mark.quick
 @pytest.mark.promise("embedding.install")
 def test_whatever_else_a_wheel_has_is_neither_written_nor_run(tmp_path: Path) -> None:
     models = tmp_path / "models"

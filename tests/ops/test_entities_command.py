@@ -68,6 +68,7 @@ def test_what_is_suggested_is_added_found_and_removed(home: Path) -> None:
     assert left.endswith("  redis")
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

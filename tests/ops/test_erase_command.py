@@ -49,6 +49,7 @@ def files(home: Path) -> bytes:
     return b"".join(path.read_bytes() for path in paths if path.name[:4] not in {"stde", "copy"})
 
 
+@pytest.mark.quick
 def test_without_a_yes_it_counts_and_does_nothing(home: Path) -> None:
     done = run_on_store(home, "erase", "--user", "wyvern")
     assert done.returncode == exit_codes.FAILED

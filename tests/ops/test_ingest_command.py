@@ -44,6 +44,7 @@ def docs(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.quick
 @pytest.mark.promise("documents.command")
 def test_a_stopped_store_and_a_running_server_are_filled_alike(tmp_path: Path, docs: Path) -> None:
     first = run(tmp_path, docs)
@@ -103,6 +104,7 @@ def test_a_terminal_sees_a_bar(tmp_path: Path, docs: Path) -> None:
     assert "files ━" in seen.decode()
 
 
+@pytest.mark.quick
 @pytest.mark.promise("documents.watch")
 def test_watching_takes_in_what_changes_until_it_is_interrupted(tmp_path: Path, docs: Path) -> None:
     with subprocess.Popen(

@@ -108,6 +108,7 @@ def test_each_request_of_standard_input_has_its_line_and_none_of_its_contents(tm
     assert len({*traces}) == len(traces)
 
 
+@pytest.mark.quick
 def test_a_request_that_is_withdrawn_has_its_line(tmp_path: Path) -> None:
     with serving(tmp_path, "--log-format", "json", "--embedder", "none") as server:
         call = message("tools/call", 77, name="store_memory", arguments={"content": SECRET})

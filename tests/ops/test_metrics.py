@@ -124,6 +124,7 @@ def test_every_request_is_counted_once_in_its_kind_and_its_class(
     assert sum(row.seconds for row in meter.snapshot()) == pytest.approx(sum(each[3] for each in noted))
 
 
+@pytest.mark.quick
 @pytest.mark.promise("metrics.bounded")
 def test_a_client_that_invents_names_makes_no_new_figures() -> None:
     meter = RequestMeter(["get_memory"])
@@ -242,6 +243,7 @@ def test_nothing_that_a_runtime_says_is_kept_back() -> None:
     assert said - asked == untold
 
 
+@pytest.mark.quick
 @pytest.mark.promise("metrics.runtime", "metrics.requests")
 @pytest.mark.parametrize("accept", ["", "text/plain; version=0.0.4", OPENMETRICS, "nonsense;;,\x00"])
 def test_both_formats_say_the_same(accept: str) -> None:
@@ -301,6 +303,7 @@ def test_a_server_that_nobody_scrapes_or_traces_imports_neither_library() -> Non
 # -- the scrape ----------------------------------------------------------------
 
 
+@pytest.mark.quick
 @pytest.mark.promise("metrics.scrape")
 async def test_a_scrape_tells_what_the_server_has_done(folder: Path) -> None:
     async with open_greenroom(folder) as runtime:

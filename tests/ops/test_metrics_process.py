@@ -83,6 +83,7 @@ def test_a_server_tells_what_became_of_its_requests(tmp_path: Path) -> None:
     assert re.search(r"^http\n(  .*\n)*  accepted +2$", text, re.MULTILINE)
 
 
+@pytest.mark.quick
 @pytest.mark.promise("metrics.admission")
 @pytest.mark.parametrize(
     "headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}, {"Origin": "null"}]
@@ -94,6 +95,7 @@ def test_figures_are_for_this_machine_only(tmp_path: Path, headers: dict[str, st
     assert "greenroom_" not in body
 
 
+@pytest.mark.quick
 @pytest.mark.promise("tracing.export")
 def test_spans_of_a_server_do_not_touch_what_it_says_to_its_client(tmp_path: Path) -> None:
     with serving(tmp_path, OTEL_TRACES_EXPORTER="console", OTEL_SERVICE_NAME="lobby") as server:

@@ -85,6 +85,7 @@ def test_a_key_is_made_for_somebody_and_so_much(tmp_path: Path) -> None:
     assert key["limits"] == {"rate": 60, "burst": 5, "sessions": 2, "subscriptions": 3, "namespaces": 4}
 
 
+@pytest.mark.quick
 @pytest.mark.promise("passport.files")
 def test_a_passport_takes_memories_along_when_told_to(tmp_path: Path) -> None:
     with serving(tmp_path, "--user", "ann", "--embedder", "none") as server:

@@ -85,6 +85,7 @@ async def test_what_the_server_does_is_in_the_figures(tmp_path: Path) -> None:
             assert "no server uses" in look["reason"]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("cli.top")
 async def test_once_prints_one_frame_or_says_that_there_is_no_server(tmp_path: Path) -> None:
     async with running(tmp_path, "top", "--once", *store(tmp_path)) as top:
@@ -212,6 +213,7 @@ def test_connections_are_counted_by_transport() -> None:
     assert shown(now, "connected") == "4,096 ws, 12 http"
 
 
+@pytest.mark.quick
 @pytest.mark.promise("sharing.operator")
 def test_who_shares_the_folder_is_shown_and_who_gives_no_sign_is_alarming() -> None:
     alone = {
@@ -300,6 +302,7 @@ def test_bars_are_as_high_as_their_share_of_the_highest() -> None:
     assert bars([0, 0.1, 4, 8]) == " ▁▄█"
 
 
+@pytest.mark.quick
 @pytest.mark.promise("cli.untrusted-text")
 @pytest.mark.parametrize(
     ("text", "shown"),

@@ -246,6 +246,7 @@ def compare(lines: list[Line | Wait], folder: Path, *, the_sdk_fails: bool = Fal
     assert not different, "\n".join(different)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("tracing.spans")
 @pytest.mark.parametrize("version", ["2025-11-25", "2024-11-05", "1999-01-01"])
 def test_spans_of_the_handshake_era_are_the_sdks(tmp_path: Path, version: str) -> None:
@@ -295,6 +296,7 @@ METAS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.promise("tracing.spans")
 @given(st.lists(METAS, max_size=8))
 def test_whatever_a_client_says_of_its_trace_is_taken_as_the_sdk_takes_it(

@@ -53,6 +53,7 @@ def spans_made_by(home: Path, *, before: str = "", **variables: str) -> subproce
     )
 
 
+@pytest.mark.quick
 @pytest.mark.promise("tracing.off")
 @pytest.mark.parametrize(
     "variables",

@@ -108,6 +108,7 @@ async def test_a_server_that_is_killed_and_started_again_costs_no_message(tmp_pa
     assert "Traceback" not in watch.printed
 
 
+@pytest.mark.quick
 @pytest.mark.promise("cli.watch")
 @pytest.mark.parametrize("transport", ["--stdio", "--ws=127.0.0.1:0", "--http=127.0.0.1:0"])
 async def test_any_server_on_the_folder_will_do_and_the_next_one_too(tmp_path: Path, transport: str) -> None:

@@ -29,6 +29,7 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("vectors", "ways"), [("words", ["words"]), ("static", ["both", "meaning"])])
 def test_scores_are_near_the_share_of_right_answers(
     projects: Path, capsys: pytest.CaptureFixture[str], vectors: VectorSet, ways: list[str]

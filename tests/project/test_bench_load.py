@@ -214,6 +214,7 @@ def test_a_time_runs_from_the_moment_a_call_was_due(duel: Duel) -> None:
     assert second.late[0] >= 10_000_000
 
 
+@pytest.mark.quick
 @pytest.mark.promise("bench.checked")
 @pytest.mark.parametrize(
     ("answer", "sentence"),
@@ -292,6 +293,7 @@ def test_a_lost_connection_fails_what_is_open_and_what_comes_after() -> None:
     duel.close()
 
 
+@pytest.mark.quick
 @pytest.mark.promise("bench.open-loop")
 def test_a_call_that_is_never_answered_is_an_error_and_counts_with_the_time_it_had(
     monkeypatch: pytest.MonkeyPatch,

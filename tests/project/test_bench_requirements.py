@@ -41,7 +41,7 @@ def test_what_is_not_installed_is_said_with_what_installs_it(
     done = run(missing, *arguments)
     assert done.returncode == 3
     assert says in done.stderr
-    assert "pip install -e '.[dev]'" in done.stderr
+    assert "pip install -e '.[dev-all]'" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -70,6 +70,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         }
 
 
+@pytest.mark.quick
 @pytest.mark.promise("distribution.reproducible")
 def test_the_wheel_made_of_the_sdist_is_that_of_the_tree_byte_by_byte(built: dict[str, Path]) -> None:
     first, second = (hashlib.sha256(built[each].read_bytes()).hexdigest() for each in ("wheel", "again"))
@@ -77,6 +78,7 @@ def test_the_wheel_made_of_the_sdist_is_that_of_the_tree_byte_by_byte(built: dic
     assert built["wheel"].name == built["again"].name
 
 
+@pytest.mark.quick
 @pytest.mark.promise("distribution.contents")
 def test_the_wheel_has_types_and_licences_and_nothing_but_the_product(built: dict[str, Path]) -> None:
     with zipfile.ZipFile(built["wheel"]) as wheel:
@@ -109,6 +111,7 @@ def test_the_sdist_has_what_the_tests_need_and_nothing_that_is_made(built: dict[
     assert built["wheel"].stat().st_size < 12 * MEGABYTE
 
 
+@pytest.mark.quick
 @pytest.mark.promise("distribution.uncompiled")
 @pytest.mark.parametrize(
     ("platform", "abi", "left_out"),
@@ -165,6 +168,7 @@ def test_the_wheel_asks_for_compiled_packages_where_they_have_wheels(
     assert {"pypdf", "lmdb"} <= named
 
 
+@pytest.mark.quick
 @pytest.mark.promise("distribution.manual")
 def test_the_manual_page_tells_every_command_flag_and_setting_and_is_sound_roff() -> None:
     page = (ROOT / "docs" / "reference" / "greenroom.1").read_text()
@@ -190,6 +194,7 @@ def faults(document: Any, schema: str) -> list[str]:
     return [error.message for error in found]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("distribution.bundle")
 def test_the_bundle_is_valid_whole_and_the_same_each_time(built: dict[str, Path], tmp_path: Path) -> None:
     with zipfile.ZipFile(built["bundle"]) as bundle:
@@ -209,6 +214,7 @@ def test_the_bundle_is_valid_whole_and_the_same_each_time(built: dict[str, Path]
     assert (tmp_path / "again.mcpb").read_bytes() == built["bundle"].read_bytes()
 
 
+@pytest.mark.quick
 @pytest.mark.promise("distribution.registry")
 def test_the_formula_takes_the_sdist_that_was_made(built: dict[str, Path]) -> None:
     made = formula("https://example.com", "https://example.com/greenroom.tar.gz", built["sdist"])
@@ -252,6 +258,7 @@ def instructions() -> list[tuple[str, str]]:
     return [(line.split()[0], line.partition(" ")[2]) for line in lines if line and not line.startswith("#")]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("distribution.image")
 def test_the_image_is_made_of_what_the_wheel_needs(
     built: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -287,6 +294,7 @@ def test_the_image_runs_as_a_user_without_rights_and_its_check_tells_who_is_well
     assert subprocess.run(asks, check=False, stderr=subprocess.DEVNULL).returncode == 1
 
 
+@pytest.mark.quick
 @pytest.mark.promise("distribution.unit")
 def test_the_page_names_the_unit_and_the_unit_starts_what_there_is() -> None:
     page = (ROOT / "docs" / "how-to" / "deploy.md").read_text()

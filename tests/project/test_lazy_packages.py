@@ -41,6 +41,7 @@ def test_completion_offers_every_public_name_and_each_can_be_had(package: str) -
         module.Databse  # noqa: B018
 
 
+@pytest.mark.quick
 @of_each_package
 def test_a_star_imports_the_public_names(package: str) -> None:
     names: dict[str, object] = {}

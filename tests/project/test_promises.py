@@ -3,14 +3,29 @@
 import ast
 import importlib
 import inspect
+import re
 import tomllib
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 import pytest
+from support import quick
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGES = ("runtime", "actors", "transports")
+
+NEED_OTHERS = {
+    r"adapters\.(anthropic|google-adk|langgraph|llama-index|openai-agents|pydantic-ai)-.+": "a framework",
+    r"adapters\.passports": "frameworks",
+    r"cli\.plugin": "Claude Code",
+    r"cli\.setup-shared": "a client in TypeScript",
+    r"conformance\.(bridged|hot|http)": "the conformance suite",
+    r"console\.many": "a browser",
+    r"embedding\.minilm": "the weights of MiniLM",
+    r"mcp\.inspector": "the MCP Inspector",
+}
+"""The promises that no test of the quick part shows, by regular expressions, and what they need."""
 
 
 def promised() -> set[str]:
@@ -33,16 +48,48 @@ def kept() -> dict[str, list[str]]:
     return marks
 
 
+def promised_by(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the ids of promises that marks in these parts of a test file name."""
+    calls = [each for node in nodes for each in ast.walk(node) if isinstance(each, ast.Call)]
+    marks = [call for call in calls if getattr(call.func, "attr", None) == "promise"]
+    return {str(ast.literal_eval(argument)) for mark in marks for argument in mark.args}
+
+
+def shown_quickly() -> set[str]:
+    """Return the ids of promises that tests of the quick part keep."""
+    shown: set[str] = set()
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        source = path.read_text()
+        if "promise(" not in source or not quick.has_some(path):
+            continue
+        tree = ast.parse(source)
+        of_all = promised_by(node for node in tree.body if isinstance(node, ast.Assign))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test"):
+                marks = " ".join(map(ast.unparse, node.decorator_list))
+                if "mark.quick" in marks or not (quick.is_slow(path) or "mark.slow" in marks):
+                    shown |= of_all | promised_by(node.decorator_list)
+    return shown
+
+
 def modules(package: str) -> list[Path]:
     return sorted((ROOT / package / "greenroom" / package).rglob("*.py"))
 
 
+@pytest.mark.slow
 def test_every_promise_has_a_test() -> None:
     assert promised() - set(kept()) == set()
 
 
+@pytest.mark.slow
 def test_every_mark_names_a_promise() -> None:
     assert {mark: where for mark, where in kept().items() if mark not in promised()} == {}
+
+
+def test_every_promise_that_needs_no_other_program_has_a_quick_test() -> None:
+    later = promised() - shown_quickly()
+    assert {promise for promise in later if not re.fullmatch("|".join(NEED_OTHERS), promise)} == set()
+    assert [need for need in NEED_OTHERS if not any(re.fullmatch(need, promise) for promise in later)] == []
 
 
 def test_no_folder_hides_the_others() -> None:

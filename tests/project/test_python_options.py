@@ -148,6 +148,7 @@ def test_an_unknown_option_is_refused_at_the_call_with_the_one_that_was_meant(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.quick
 @pytest.mark.promise("service.options")
 def test_a_server_in_a_test_takes_every_option_that_a_server_has() -> None:
     parameters = inspect.signature(McpServer).parameters.values()
@@ -275,6 +276,7 @@ SECRETS_OF_SERVERS = {
 OPTIONS = GreenroomOptions.__required_keys__ | GreenroomOptions.__optional_keys__
 
 
+@pytest.mark.quick
 @pytest.mark.promise("service.settings")
 def test_every_setting_is_an_option_by_its_own_name_or_it_is_known_why_not() -> None:
     assert {*IN_PYTHON_TOO} | {*OTHERWISE} == {*all_settings()}
@@ -513,6 +515,7 @@ def test_a_key_file_is_where_it_was_when_the_database_was_made(
         pass
 
 
+@pytest.mark.quick
 @pytest.mark.promise("encryption.python", "encryption.shared")
 @pytest.mark.parametrize(
     ("owners", "wrong", "sentence"),

@@ -64,6 +64,7 @@ def wrong_in(command: str) -> str | None:
     return f"{name!r} has no {', '.join(sorted(missing))}" if missing else None
 
 
+@pytest.mark.slow
 @pytest.mark.promise("cli.named-commands")
 def test_the_commands_that_sentences_name_exist() -> None:
     named = [(place, match[1]) for place, text in sentences() for match in COMMAND.finditer(text)]

@@ -105,6 +105,7 @@ def test_every_link_of_the_site_leads_to_a_page_and_its_anchor(pages: dict[Path,
     assert lost == []
 
 
+@pytest.mark.quick
 @pytest.mark.promise("docs.local")
 def test_no_page_of_the_site_loads_anything_from_another_host(site: Path, pages: dict[Path, Parsed]) -> None:
     loads = {page: inside.loads for page, inside in pages.items()}
@@ -177,6 +178,7 @@ def test_the_search_index_and_the_text_for_programs_have_every_page(site: Path) 
         assert (site / "_sources" / page).read_text().rstrip() in whole
 
 
+@pytest.mark.quick
 @pytest.mark.promise("docs.site")
 def test_the_site_has_a_page_for_each_package_and_each_part(site: Path) -> None:
     packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["root_packages"]
@@ -198,6 +200,7 @@ def test_the_site_has_a_page_for_each_package_and_each_part(site: Path) -> None:
     assert all((site / f"{part}.html").is_file() for part in parts)
 
 
+@pytest.mark.quick
 @pytest.mark.promise("docs.figures")
 def test_every_figure_has_a_text_a_table_and_the_values_of_that() -> None:
     page = (ROOT / "docs/benchmarks.md").read_text()

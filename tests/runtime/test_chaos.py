@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.quick
 @pytest.mark.slow
 @pytest.mark.promise("sharing.linearizable")
 def test_nothing_is_lost_doubled_or_stale_whoever_dies(tmp_path: Path) -> None:

@@ -152,6 +152,7 @@ def test_a_store_whose_structure_changed_by_itself_is_not_opened(stored: Path) -
         assert server.call("get_session", session_id="kept")["session"]["purpose"] == "to be remembered"
 
 
+@pytest.mark.quick
 @pytest.mark.promise("store.digest")
 def test_an_older_commit_is_not_taken_for_the_last_one(stored: Path) -> None:
     data = stored / "store" / "greenroom.mdb"
@@ -267,6 +268,7 @@ async def until(runtime: Runtime, integrity: str) -> None:
         await trio.sleep(1)
 
 
+@pytest.mark.quick
 @pytest.mark.promise("store.scrub")
 async def test_a_store_that_is_left_unchecked_stays_so(reopen: Open, folder: Path) -> None:
     await crash(reopen, folder)
@@ -415,6 +417,7 @@ def replace_file(folder: Path) -> None:
     (folder / "other").rename(folder / "greenroom.mdb")
 
 
+@pytest.mark.quick
 @pytest.mark.promise("store.gone")
 @pytest.mark.parametrize("lose", [remove, rename, replace, replace_file])
 def test_nothing_is_stored_in_a_file_that_nobody_will_find(

@@ -254,6 +254,7 @@ def test_a_store_that_was_made_and_never_written_is_sealed(tmp_path: Path) -> No
     assert b"greenroom.seal" in raw(folder)
 
 
+@pytest.mark.quick
 @pytest.mark.promise("encryption.copies")
 @pytest.mark.slow
 def test_copies_of_a_sealed_store_are_sealed_and_checked(tmp_path: Path) -> None:

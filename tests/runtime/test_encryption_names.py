@@ -173,6 +173,7 @@ def test_a_namespace_is_a_name_as_a_whole() -> None:
     assert VEIL.blind(b"", b"x", namespaces.names_in) != VEIL.blind(b"", b"y", namespaces.names_in)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("encryption.names", "encryption.sealed")
 async def test_no_planted_word_and_no_guessed_name_is_in_the_file(tmp_path: Path) -> None:
     plain, hidden = tmp_path / "plain", tmp_path / "hidden"

@@ -69,6 +69,7 @@ async def planted(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.quick
 @pytest.mark.promise("encryption.switched_on", "encryption.the_same")
 async def test_a_rewritten_store_says_the_same_and_shows_nothing(planted: Path) -> None:
     async with opened(planted, None) as runtime:
@@ -111,6 +112,7 @@ async def test_a_rewritten_store_has_the_rows_that_it_would_have_been_given(plan
     ]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("encryption.switched_on", "encryption.names")
 async def test_timers_of_before_ring_can_be_replaced_and_cancelled(
     folder: Path, reopen: Open, clock: VirtualClock
@@ -296,6 +298,7 @@ def rows(folder: Path, encryption: Encryption) -> Iterator[tuple[bytes, bytes]]:
             yield from store.scan(table, b"")
 
 
+@pytest.mark.quick
 @pytest.mark.promise("encryption.rotation")
 def test_another_key_is_wrapped_around_without_touching_a_record(tmp_path: Path) -> None:
     folder = tmp_path / "data"

@@ -87,6 +87,7 @@ async def test_rows_are_numbered_without_gaps_across_restarts(reopen: Open, secr
             assert report.findings == []
 
 
+@pytest.mark.quick
 @pytest.mark.promise("audit.with-the-deed")
 async def test_a_deed_that_fails_leaves_no_row(reopen: Open, secrets: Path) -> None:
     async with kept(reopen, secrets) as runtime:
@@ -127,6 +128,7 @@ async def test_a_deed_without_room_leaves_no_row_and_the_others_no_gap(reopen: O
         assert await findings(runtime) == []
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.promise("audit.crash")
 async def test_a_commit_that_dies_leaves_neither_gap_nor_fork(reopen: Open, secrets: Path, when: str) -> None:
@@ -234,6 +236,7 @@ async def test_what_finds_no_room_is_counted_and_the_count_told(reopen: Open, se
         assert (await values(runtime))[-1] == "room again"
 
 
+@pytest.mark.quick
 @pytest.mark.promise("audit.notes")
 async def test_in_a_full_store_reads_go_on_and_lost_notes_are_told_later(reopen: Open, secrets: Path) -> None:
     full = False
@@ -463,6 +466,7 @@ async def test_a_forged_checkpoint_says_nothing_and_is_told(reopen: Open, secret
         assert await findings(runtime, checkpoint) == []
 
 
+@pytest.mark.quick
 @pytest.mark.promise("audit.tampering")
 async def test_under_another_secret_nothing_passes_for_written(
     reopen: Open, folder: Path, secrets: Path
@@ -475,6 +479,7 @@ async def test_under_another_secret_nothing_passes_for_written(
         assert [(each.what, each.first, each.last) for each in await findings(runtime)] == [("changed", 1, 6)]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("audit.slices")
 async def test_a_check_lets_others_have_their_turns(reopen: Open, secrets: Path) -> None:
     """Fifty looks at the clock are a slice here, and there is one for each row and each checkpoint."""
@@ -526,6 +531,7 @@ async def test_old_rows_go_and_the_rest_still_proves_itself(reopen: Open, secret
         assert await findings(runtime, early, late) == []
 
 
+@pytest.mark.quick
 @pytest.mark.promise("audit.retention")
 async def test_a_journal_keeps_to_its_size(reopen: Open, secrets: Path) -> None:
     journal = DEEDS._replace(max_bytes=10_000)

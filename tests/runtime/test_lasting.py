@@ -202,6 +202,7 @@ async def test_a_backup_may_be_brought_back_more_than_once_and_a_newer_one_after
             assert await opens(here, first, second) == [False, each is first]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("lasting.keys")
 async def test_a_revocation_that_a_crash_cut_short_is_done_or_not_known(
     place: Place, monkeypatch: pytest.MonkeyPatch
@@ -304,6 +305,7 @@ async def test_who_had_not_done_with_a_passport_goes_on_and_nobody_else(place: P
         assert again.session_id == first.session_id
 
 
+@pytest.mark.quick
 @pytest.mark.promise("lasting.passports")
 async def test_a_strangers_passport_that_was_taken_since_is_not_taken_again(place: Place) -> None:
     """The passport's actor has nothing in the backup, not even the text."""
@@ -321,6 +323,7 @@ async def test_a_strangers_passport_that_was_taken_since_is_not_taken_again(plac
             await member(here.runtime, trusted=(strangers,)).ask(RestoreSession(passport=text))
 
 
+@pytest.mark.quick
 @pytest.mark.promise("lasting.list")
 async def test_the_list_of_an_encrypted_store_names_nobody(place: Place) -> None:
     key = Encryption(lambda: bytes(range(32)), required=True)

@@ -106,6 +106,7 @@ def test_commands_that_copy_into_one_folder_at_once_do_not_disturb_each_other(tm
     assert names(tmp_path) == wanted | {f"data-{number}" for number in range(4)}
 
 
+@pytest.mark.quick
 def test_a_copy_on_a_disk_that_is_away_is_known_until_it_is_back(tmp_path: Path) -> None:
     write(tmp_path / "data")
     disk, away = tmp_path / "disk", tmp_path / "away"

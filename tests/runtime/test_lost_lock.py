@@ -162,6 +162,7 @@ def test_a_folder_that_was_renamed_and_put_back_is_served_again(tmp_path: Path) 
     assert all(each is not None and each.version == 1 for each in stored)
 
 
+@pytest.mark.quick
 def test_another_folder_in_its_place_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("greenroom.actors.app.database.REOPEN_SECONDS", 0.1)
     folder = tmp_path / "store"

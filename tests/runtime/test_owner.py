@@ -334,6 +334,7 @@ def test_a_child_that_outlives_the_owner_does_not_keep_the_lock(tmp_path: Path) 
         os.waitpid(child, 0)
 
 
+@pytest.mark.quick
 @pytest.mark.promise("store.modes")
 @pytest.mark.parametrize("umask", [0o000, 0o777])
 def test_what_an_owner_makes_is_private(tmp_path: Path, umask: int) -> None:

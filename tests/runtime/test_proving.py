@@ -109,6 +109,7 @@ def test_what_is_proven_is_what_is_there(tmp_path: Path) -> None:
         glance.close()
 
 
+@pytest.mark.quick
 @pytest.mark.promise("store.proven")
 def test_a_store_proves_what_it_reads_until_it_is_checked(tmp_path: Path) -> None:
     folder = tmp_path / "data"

@@ -191,6 +191,7 @@ async def test_nothing_is_kept_of_what_has_no_effects_or_none_that_must_not_be_m
             assert kept(owner) == [2]
 
 
+@pytest.mark.slow
 @pytest.mark.promise("sharing.repeats")
 async def test_the_table_of_kept_answers_stays_small(join: Join, nursery: trio.Nursery) -> None:
     async with join() as owner:

@@ -81,6 +81,7 @@ async def test_a_long_greeting_is_read_and_one_over_a_mebibyte_is_not(join: Join
                 await guest.hear(frames.Welcome)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     "garbage", [*GARBAGE[3:5], b"\xff" * 4, frames.encode_frame([hello()])[:-1] + b"\xc1"]
 )

@@ -131,6 +131,7 @@ def is_key_of_leaf(page: bytes, at: int) -> bool:
     return any(NODE + place == at for (place,) in PLACE.iter_unpack(page[HEADER.size : lower]))
 
 
+@pytest.mark.quick
 @pytest.mark.promise("store.repair", "store.restated")
 def test_rows_of_indexes_that_are_lost_are_written_again(tmp_path: Path) -> None:
     fill(tmp_path)
@@ -204,6 +205,7 @@ def test_where_a_leaf_is_lost_as_well_what_was_on_it_is_left_out(tmp_path: Path)
     assert partly <= {name.split("/")[1] for name in said["left_out"]}
 
 
+@pytest.mark.quick
 @pytest.mark.promise("store.repair", "store.orphans")
 def test_nothing_comes_back_where_free_pages_cannot_be_told(tmp_path: Path) -> None:
     fill(tmp_path)
@@ -229,6 +231,7 @@ def test_without_the_table_of_tables_the_tables_are_found(tmp_path: Path) -> Non
     assert read(tmp_path) == truth | {"session-7": without(truth["session-7"], 5)}
 
 
+@pytest.mark.quick
 @pytest.mark.promise("store.rerooted")
 def test_tables_that_cannot_be_told_for_certain_are_not_guessed(tmp_path: Path) -> None:
     fill(tmp_path)

@@ -288,6 +288,7 @@ async def test_a_removed_topic_is_heard_of_no_more(reopen: Open) -> None:
                 raise AssertionError(await subscriber.next())
 
 
+@pytest.mark.quick
 @pytest.mark.promise("bus.fair")
 @pytest.mark.slow
 async def test_thousands_of_subscribers_are_all_told_and_delay_no_other_topic(reopen: Open) -> None:

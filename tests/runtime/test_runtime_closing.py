@@ -163,6 +163,7 @@ async def test_a_block_that_ends_cancelled_ends_cancelled(reopen: Open) -> None:
     assert scope.cancelled_caught
 
 
+@pytest.mark.quick
 @pytest.mark.promise("runtime.one-owner", "store.owner")
 async def test_two_runtimes_cannot_have_one_folder(reopen: Open, folder: Path) -> None:
     async with reopen() as runtime:

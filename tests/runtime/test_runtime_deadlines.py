@@ -155,6 +155,7 @@ async def test_a_callback_that_fails_leaves_the_runtime_unharmed(reopen: Open) -
         assert await runtime.ask(VISITS, Add()) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.promise("runtime.in-order")
 async def test_messages_of_one_sender_arrive_in_order_under_load(reopen: Open) -> None:
     gate = GatedCommitter()

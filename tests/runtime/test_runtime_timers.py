@@ -34,6 +34,7 @@ ALARM = Address("alarm", "a")
 pytestmark = pytest.mark.promise("runtime.timers", "runtime.time-injected")
 
 
+@pytest.mark.slow
 async def test_a_timer_fires_at_its_time_and_once(reopen: Open) -> None:
     async with reopen() as runtime:
         await runtime.ask(ALARM, SetAlarm(name="x", due=START + 10 * SECOND))
@@ -376,6 +377,7 @@ async def test_a_timer_set_while_those_due_are_handed_over_is_not_late(
         assert len(rings) == 202
 
 
+@pytest.mark.slow
 @pytest.mark.promise("runtime.bounded")
 async def test_timers_due_beyond_those_under_way_at_once_follow_without_a_pause(reopen: Open) -> None:
     alarms = [Address("alarm", str(number)) for number in range(14)]

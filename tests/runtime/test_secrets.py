@@ -76,6 +76,7 @@ def test_a_secret_that_others_reach_is_refused(tmp_path: Path, mode: int) -> Non
         find_secret([tmp_path], "0011", "")
 
 
+@pytest.mark.quick
 @pytest.mark.promise("secrets.folder")
 @pytest.mark.parametrize("mode", [0o770, 0o702, 0o777, 0o1777])
 def test_a_folder_of_secrets_that_others_may_write_is_refused(tmp_path: Path, mode: int) -> None:
@@ -136,6 +137,7 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
         find_secret([tmp_path / "file" / "secrets"], "0011", "")
 
 
+@pytest.mark.quick
 @pytest.mark.promise("secrets.beside-the-store")
 async def test_the_secret_stays_with_the_store_and_is_not_in_it(
     reopen: Open, folder: Path, tmp_path: Path
@@ -162,6 +164,7 @@ async def test_without_a_secret_there_are_no_keys(reopen: Open) -> None:
             runtime.derive("purpose")
 
 
+@pytest.mark.quick
 @pytest.mark.promise("secrets.one-for-all-processes")
 async def test_every_process_on_a_folder_has_the_same_keys(join: Join, tmp_path: Path) -> None:
     async with join(secrets=tmp_path / "secrets") as owner:

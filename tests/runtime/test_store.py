@@ -86,6 +86,7 @@ def edit(folder: Path, change: Callable[[lmdb.Environment, lmdb.Transaction[byte
         change(environment, transaction)
 
 
+@pytest.mark.quick
 @pytest.mark.promise("store.codec")
 def test_a_changed_record_is_an_error_that_names_its_key_and_the_remedy(tmp_path: Path) -> None:
     with closing(Store(tmp_path / "data")) as store:
@@ -207,6 +208,7 @@ def test_a_codec_that_fails_ends_the_store_and_commits_nothing_of_the_group(tmp_
 # Processes and threads
 
 
+@pytest.mark.quick
 @pytest.mark.promise("store.fork")
 def test_a_forked_child_is_refused_and_harms_nothing(tmp_path: Path) -> None:
     with closing(Store(tmp_path / "data")) as store:

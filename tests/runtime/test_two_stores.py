@@ -206,6 +206,7 @@ async def test_a_store_that_is_opened_after_another_was_closed_has_its_own_setti
     assert current_settings() is None
 
 
+@pytest.mark.quick
 @pytest.mark.promise("service.own-settings")
 @pytest.mark.parametrize(("outer", "inner"), [(GERMAN, SPANISH), (SPANISH, GERMAN)])
 async def test_a_store_goes_on_as_it_was_opened_while_another_is_and_after(
@@ -334,6 +335,7 @@ trio.run(main)
 """
 
 
+@pytest.mark.quick
 @pytest.mark.promise("store.fault")
 async def test_a_fault_is_noted_for_a_store_that_is_open_when_the_first_one_was_closed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture

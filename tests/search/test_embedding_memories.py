@@ -122,6 +122,7 @@ async def test_a_new_version_is_found_by_its_new_meaning_only(folder: Path) -> N
         assert "The parrot speaks Latin." not in contents(await here.search("a bird that talks"))
 
 
+@pytest.mark.slow
 @pytest.mark.promise("embedding.change")
 async def test_another_embedder_takes_over_without_a_search_that_finds_nothing(
     folder: Path, tmp_path: Path
@@ -218,6 +219,7 @@ async def ask_all(here: Shop) -> list[Any]:
     return [wire(await here.agent.ask(request)) for request in requests]
 
 
+@pytest.mark.slow
 @pytest.mark.promise("embedding.first-search")
 async def test_a_search_without_vectors_says_that_it_is_partial_and_why(
     folder: Path, monkeypatch: pytest.MonkeyPatch
@@ -303,6 +305,7 @@ async def test_a_look_up_wakes_no_embedder(folder: Path) -> None:
         assert (await here.runtime.query(GetEmbedding())).state == "idle"
 
 
+@pytest.mark.slow
 @pytest.mark.promise("recall.many")
 async def test_among_very_many_namespaces_what_means_the_same_is_found(folder: Path) -> None:
     async with shop(folder) as here:
@@ -386,6 +389,7 @@ async def test_what_has_no_vector_yet_is_not_called_missing(folder: Path) -> Non
         assert "being embedded" in str(found.partial_reason)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("recall.embedding", "recall.many")
 async def test_among_very_many_namespaces_what_is_like_a_vector_is_found(folder: Path) -> None:
     async with shop_of_endpoint(folder) as (here, served):

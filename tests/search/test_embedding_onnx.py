@@ -60,6 +60,7 @@ def hidden(folder: Path, text: str) -> Any:
     return session.run(None, feeds)[0][0]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("embedding.onnx")
 def test_a_texts_vector_is_the_mean_of_its_tokens_and_no_padding_counts(model: Path) -> None:
     embedder = opened(model)

@@ -116,6 +116,7 @@ async def test_a_server_ends_though_a_class_hangs(
     assert "Traceback" not in server.errors()
 
 
+@pytest.mark.quick
 @pytest.mark.promise("embedding.tells-nobody")
 @pytest.mark.parametrize("module", ["onnx", "minilm_onnx"])
 def test_the_library_that_runs_models_notes_down_nothing_of_it(tmp_path: Path, module: str) -> None:

@@ -63,6 +63,7 @@ def at(served: Endpoint, model: str = "m", key: str | None = None) -> EmbedderCh
     return EmbedderChoice(kind="http", place=served.url, model=model, key=key)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("embedding.trust")
 async def test_a_class_is_not_imported_because_a_store_names_it(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

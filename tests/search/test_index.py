@@ -184,6 +184,7 @@ def test_a_corpus_in_memory_is_the_same_however_it_is_merged(
             assert seen(corpus) == expected(given.values())
 
 
+@pytest.mark.quick
 @pytest.mark.promise("index.slices")
 def test_a_long_text_is_taken_in_slices() -> None:
     slices = 0
@@ -270,6 +271,7 @@ def test_analysing_pauses_also_within_tags() -> None:
     assert len(analysed.counts["labels"]) == 10_000
 
 
+@pytest.mark.quick
 @pytest.mark.promise("index.lazy")
 def test_numpy_is_not_imported_before_it_is_needed() -> None:
     program = "import sys, greenroom.actors; sys.exit('numpy' in sys.modules)"
@@ -291,6 +293,7 @@ async def test_a_document_is_found_by_the_very_next_search(reopen: Open) -> None
         assert await runtime.ask(HERE, Look()) == expected(given)
 
 
+@pytest.mark.quick
 @pytest.mark.promise("index.segments")
 @pytest.mark.usefixtures("small")
 async def test_segments_fall_off_geometrically_and_leave_nothing_behind(reopen: Open) -> None:
@@ -326,6 +329,7 @@ async def test_what_a_crash_left_half_built_is_removed(reopen: Open) -> None:
         assert await runtime.ask(HERE, Check()) == []
 
 
+@pytest.mark.quick
 @pytest.mark.promise("index.equals-data")
 @pytest.mark.parametrize("pause", range(12))
 @pytest.mark.usefixtures("small")
@@ -531,6 +535,7 @@ async def test_a_changed_posting_is_found(reopen: Open) -> None:
         assert any("the terms of its text" in problem for problem in problems)
 
 
+@pytest.mark.quick
 @pytest.mark.promise("index.broken")
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("case", ["no manifest", "another analysis", "no such column", "no block"])
@@ -574,6 +579,7 @@ async def test_a_search_of_nothing_writes_nothing(reopen: Open) -> None:
         assert await runtime.ask(HERE, Keys()) == []
 
 
+@pytest.mark.quick
 @pytest.mark.promise("index.languages")
 async def test_an_index_is_made_anew_for_other_languages(reopen: Open) -> None:
     given = [document(1, "Häuser und the книги"), document(2, "running houses")]

@@ -67,6 +67,7 @@ def scores(store: Sequence[Note], text: str, kind: str) -> dict[int, float]:
     return dict(zip(found.rows.tolist(), found.scores.tolist(), strict=True))
 
 
+@pytest.mark.quick
 @pytest.mark.promise("ranking.filters")
 @given(stores, queries, kinds)
 def test_a_filter_returns_a_part_of_the_order_without_it(store: list[Note], text: str, kind: str) -> None:
@@ -95,6 +96,7 @@ def test_what_is_hidden_changes_nothing(store: list[Note], text: str, kind: str)
     assert found == pytest.approx(expected, abs=ROUNDING)
 
 
+@pytest.mark.quick
 @pytest.mark.promise("ranking.keys")
 @given(stores, queries, kinds, st.data(), st.text(string.ascii_letters + "._- 3", max_size=20))
 def test_renaming_a_key_changes_only_its_own_memory(
@@ -109,6 +111,7 @@ def test_renaming_a_key_changes_only_its_own_memory(
     assert list(before.items()) == list(after.items())
 
 
+@pytest.mark.quick
 @pytest.mark.promise("ranking.irrelevant")
 @given(
     st.lists(

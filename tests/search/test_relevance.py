@@ -317,6 +317,7 @@ async def test_the_universal_profile_shows_as_much_as_any_other(tmp_path: Path) 
                 assert found["memories"][0]["relevance_score"] > 0.7
 
 
+@pytest.mark.slow
 @pytest.mark.promise("recall.relevance")
 @pytest.mark.parametrize("embedder", ["none", "static"])
 async def test_relevance_is_the_share_of_answers_that_were_right(enter: Enter, embedder: str) -> None:

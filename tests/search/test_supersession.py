@@ -66,6 +66,7 @@ async def test_who_asks_for_now_gets_the_newer_and_who_asks_for_before_the_older
         assert len(wrong) <= misses, wrong
 
 
+@pytest.mark.quick
 @pytest.mark.promise("recall.state")
 async def test_scores_stay_in_order_and_the_debug_share_says_who_moved(enter: Enter) -> None:
     async with enter(embedder="none") as at:
@@ -210,6 +211,7 @@ async def test_of_a_series_the_note_that_has_the_answer_is_found_first(enter: En
             assert f"week-{number}" in {each.key for each in found.memories[:3]}, query
 
 
+@pytest.mark.quick
 @pytest.mark.promise("recall.present-throws-nothing-out")
 @given(data=st.data())
 def test_among_the_first_ten_at_most_one_memory_changes(data: st.DataObject) -> None:

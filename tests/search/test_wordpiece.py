@@ -54,6 +54,7 @@ def test_a_text_has_the_tokens_that_its_makers_find_where_they_find_them(text: s
     assert [(token.start, token.end) for token in found] == expected.offsets
 
 
+@pytest.mark.slow
 def test_every_character_is_taken_as_its_makers_take_it() -> None:
     text = " ".join(f"a{character}b" for character in SETTLED)
     expected = theirs().encode(text)
@@ -78,6 +79,7 @@ def test_a_word_of_more_than_a_hundred_characters_is_unknown(length: int, known:
     assert (ours().ids(word) != [VOCABULARY[UNKNOWN]]) is known
 
 
+@pytest.mark.slow
 def test_words_that_come_again_have_the_same_tokens() -> None:
     many = " ".join(f"sea{number}side" for number in range(20_000))
     assert ours().ids(f"{many} boats {many}") == theirs().encode(f"{many} boats {many}").ids

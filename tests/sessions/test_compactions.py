@@ -44,6 +44,7 @@ async def test_a_compaction_is_kept_once_even_if_nothing_was_said_since(enter: E
         assert kept[0].at == event.at
 
 
+@pytest.mark.slow
 @pytest.mark.promise("hook-context.compactions")
 async def test_of_very_many_compactions_the_newest_are_kept(enter: Enter) -> None:
     async with enter() as at:

@@ -165,6 +165,7 @@ async def test_short_conversations_are_whole_and_empty_ones_empty(enter: Enter) 
         assert (read["compressed"], read["lines"], read["shown"]) == ([], [], 6)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("resources.conversation")
 async def test_huge_messages_are_shortened_so_that_the_answer_fits_a_frame(enter: Enter) -> None:
     async with enter(content_limit=1 << 20) as at:

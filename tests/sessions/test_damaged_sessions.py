@@ -104,6 +104,7 @@ async def test_no_single_record_costs_more_than_its_message(
     assert not found, "\n".join(found)
 
 
+@pytest.mark.quick
 @pytest.mark.promise("store.entries")
 async def test_a_session_with_a_damaged_message_is_written_on(tmp_path: Path, clock: VirtualClock) -> None:
     folder = tmp_path / "one"

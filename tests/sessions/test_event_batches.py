@@ -56,6 +56,7 @@ async def ids(service: SessionService, limit: int | None = None, prefix: str = "
     return [each.event_id for each in await service.get_events("s", limit, prefix)]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("service.several")
 async def test_events_are_appended_all_or_none_and_a_repeat_of_them_adds_none(enter: Enter) -> None:
     async with enter() as at:
@@ -91,6 +92,7 @@ async def test_events_are_appended_all_or_none_and_a_repeat_of_them_adds_none(en
             await service.append_events("s", numbered(4, 5))
 
 
+@pytest.mark.quick
 @pytest.mark.promise("service.newest")
 async def test_the_newest_events_are_read_in_order_whatever_lies_between_and_however_large_they_are(
     enter: Enter,
@@ -192,6 +194,7 @@ async def test_what_is_removed_is_in_no_list_count_search_or_page_nor_after_a_st
         assert b"text" not in msgspec.json.encode(told)
 
 
+@pytest.mark.quick
 @pytest.mark.promise("service.removed")
 async def test_nothing_is_removed_that_is_not_asked_for_hidden_or_of_a_session_that_ended(
     enter: Enter,

@@ -81,6 +81,7 @@ async def test_of_callers_without_connections_only_the_first_takes_a_session_up(
         assert (await alone(two, "start_session", first))["session_id"] == session
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", ["omn_create_session", "omn_start_session"])
 async def test_a_name_that_promises_an_id_has_one_in_its_answer_in_any_case(
     tmp_path: Path, name: str

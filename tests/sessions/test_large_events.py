@@ -130,6 +130,7 @@ async def test_an_encrypted_store_shows_neither_the_content_nor_who_may_see_it(t
     assert b"okapi" not in stored
 
 
+@pytest.mark.quick
 async def test_agents_read_and_find_the_words_that_stand_for_it(tmp_path: Path) -> None:
     async with opened(tmp_path) as runtime:
         service, agent = await begun(runtime), Agent(runtime, ADA)

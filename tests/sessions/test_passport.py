@@ -131,6 +131,7 @@ def json_raw(value: Any) -> Any:
     return msgspec.Raw(json.dumps(value).encode())
 
 
+@pytest.mark.quick
 @pytest.mark.promise("passport.narrow")
 async def test_what_was_for_few_is_for_no_more_after_it_arrived(open_at: Opens) -> None:
     async with two(open_at) as (here, there, signer):
@@ -180,6 +181,7 @@ async def test_memories_come_along_only_when_that_is_asked_for(open_at: Opens) -
                 await cursor.ask(GetMemory(key=key, session_id=scope))
 
 
+@pytest.mark.quick
 @pytest.mark.promise("passport.memories")
 async def test_who_may_not_touch_memories_does_not_by_way_of_a_passport(open_at: Opens) -> None:
     async with two(open_at) as (here, there, signer):
@@ -274,6 +276,7 @@ async def test_an_encrypted_passport_tells_nothing_of_what_is_inside(
             await claude.ask(ExportSession(passphrase="short"))  # noqa: S106
 
 
+@pytest.mark.quick
 @pytest.mark.promise("passport.visible")
 async def test_nobody_exports_or_reads_what_is_not_theirs(open_at: Opens) -> None:
     async with open_at() as here:
@@ -294,6 +297,7 @@ async def test_nobody_exports_or_reads_what_is_not_theirs(open_at: Opens) -> Non
             await alice.ask(GetMessages(session_id=restored.session_id))
 
 
+@pytest.mark.quick
 @pytest.mark.promise("passport.whole")
 async def test_an_ended_session_goes_on_where_it_arrives_and_a_taken_id_becomes_another(
     open_at: Opens,
@@ -320,6 +324,7 @@ async def test_an_ended_session_goes_on_where_it_arrives_and_a_taken_id_becomes_
         assert (await hidden.ask(GetMessages(session_id=session))).messages == []
 
 
+@pytest.mark.quick
 @pytest.mark.promise("passport.checked-inside")
 @pytest.mark.parametrize(
     ("change", "reason"),
@@ -441,6 +446,7 @@ def packed(content: bytes, passport_id: str) -> dict[str, Any]:
     return {"content": msgspec.to_builtins(described), "compressed_context": data}
 
 
+@pytest.mark.quick
 @pytest.mark.promise("passport.all-or-nothing")
 @pytest.mark.parametrize("ending", ["crash before", "crash after", "full"])
 async def test_a_restoring_that_is_cut_short_is_whole_after_the_next_try(
@@ -488,6 +494,7 @@ async def test_a_restoring_that_is_cut_short_is_whole_after_the_next_try(
         pytest.fail("a restoring has more commits than were cut")
 
 
+@pytest.mark.quick
 @pytest.mark.promise("passport.schema")
 async def test_passports_are_what_their_schema_says(open_at: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "SCRYPT_N", 1 << 8)
@@ -562,6 +569,7 @@ async def test_a_passport_says_what_is_in_it_under_the_names_that_others_know(op
         assert again["metadata"]["session_duration_hours"] == 0.5
 
 
+@pytest.mark.quick
 @pytest.mark.promise("passport.audit")
 async def test_travelling_leaves_records_and_no_contents(open_at: Opens) -> None:
     async with open_at(queries=[AuditTrail]) as here:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.quick
 @pytest.mark.promise("passport.aside")
 async def test_so_many_are_computed_at_once_and_no_more() -> None:
     lock, together = threading.Lock(), threading.Barrier(MOST_AT_ONCE)

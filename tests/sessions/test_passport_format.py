@@ -83,6 +83,7 @@ def refusal(document: Any, signer: Signers, passphrase: str | None = None) -> Re
     return caught.value
 
 
+@pytest.mark.slow
 @pytest.mark.promise("passport.signed")
 def test_no_byte_of_a_passport_can_be_changed() -> None:
     signer = signers()

@@ -171,6 +171,7 @@ def strip_date(headers: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in headers.items() if name != "date"}
 
 
+@pytest.mark.slow
 async def test_a_link_ends_with_its_time(open_at: Opens, far_clock: VirtualClock) -> None:
     async with open_at() as at, premises(at) as here:
         key = await create_key(at, "sessions:*")

@@ -78,6 +78,7 @@ def _json(value: Any) -> bytes:
     return json.dumps(value).encode()
 
 
+@pytest.mark.quick
 @pytest.mark.promise("passport.identity")
 @given(actions=st.lists(ACTIONS, max_size=25), exporter=st.sampled_from(["alice", "bob", "eve"]))
 def test_what_comes_back_is_what_the_exporter_saw(actions: list[tuple[Any, ...]], exporter: str) -> None:

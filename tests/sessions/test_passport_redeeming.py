@@ -240,6 +240,7 @@ async def test_a_store_that_was_put_back_gives_what_is_in_the_passport(
         assert await contents(claude, session) == ["before"]
 
 
+@pytest.mark.slow
 @pytest.mark.promise("passport.itself", "passport.one-time")
 @pytest.mark.parametrize("ending", ["crash before", "crash after"])
 async def test_the_taking_up_by_a_passport_may_be_cut_short_anywhere(

@@ -48,6 +48,7 @@ async def fetched(port: int, path: str) -> Answer:
         return await anybody.ask("GET", path)
 
 
+@pytest.mark.quick
 async def test_a_session_is_taken_to_another_server_by_a_link(tmp_path: Path) -> None:
     passport = await left(tmp_path / "here")
     signer = json.loads(passport)["signature"]["key"]

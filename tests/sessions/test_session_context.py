@@ -98,6 +98,7 @@ async def test_what_is_recorded_is_read_most_important_and_newest_first(tmp_path
     ]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("passport.context")
 async def test_recording_nothing_is_refused(tmp_path: Path) -> None:
     async with open_greenroom(tmp_path, embedder="none") as runtime:
@@ -201,6 +202,7 @@ async def test_the_next_tool_is_offered_the_session_and_takes_it_up(tmp_path: Pa
         ]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("passport.migrate")
 async def test_a_handed_over_session_is_taken_up_by_its_claim(tmp_path: Path) -> None:
     async with open_greenroom(tmp_path, embedder="none") as runtime:
@@ -226,6 +228,7 @@ async def test_a_handed_over_session_is_taken_up_by_its_claim(tmp_path: Path) ->
         assert refused.value.code == "PASSPORT_INVALID"
 
 
+@pytest.mark.quick
 @pytest.mark.promise("passport.end")
 async def test_an_ended_session_takes_nothing_more_and_is_not_offered(tmp_path: Path) -> None:
     async with open_greenroom(tmp_path, embedder="none") as runtime:
@@ -281,6 +284,7 @@ async def test_a_context_is_bounded_and_survives_the_server(tmp_path: Path) -> N
     assert after.migrations == before.migrations
 
 
+@pytest.mark.quick
 @pytest.mark.promise("passport.start-once")
 async def test_a_repeated_start_gets_the_first_session(tmp_path: Path) -> None:
     async with open_greenroom(tmp_path, embedder="none") as runtime:
@@ -304,6 +308,7 @@ async def test_a_repeated_start_gets_the_first_session(tmp_path: Path) -> None:
         assert (await claude.ask(latest)).session_id == begun.session_id
 
 
+@pytest.mark.quick
 @pytest.mark.promise("passport.adapters")
 @pytest.mark.parametrize(
     ("name", "tool"),
@@ -402,6 +407,7 @@ async def test_a_client_that_has_roots_is_asked_where_it_works(tmp_path: Path) -
         assert (await client.call("start_session", workspace_path=HOME))["offered"] == []
 
 
+@pytest.mark.quick
 @pytest.mark.promise("passport.roots")
 @pytest.mark.parametrize(
     "response",
@@ -484,6 +490,7 @@ async def test_a_session_leaves_one_process_and_comes_back_in_another(tmp_path: 
         assert [message["content"] for message in messages["messages"]] == ["hello"]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("passport.exported")
 async def test_a_message_of_a_stranger_to_the_session_stays_out_of_the_context(tmp_path: Path) -> None:
     async with open_greenroom(tmp_path, embedder="none") as runtime:
@@ -495,6 +502,7 @@ async def test_a_message_of_a_stranger_to_the_session_stays_out_of_the_context(t
         assert (await claude.ask(GetSessionContext())).status == "created"
 
 
+@pytest.mark.quick
 @pytest.mark.promise("passport.alone")
 async def test_who_has_no_connection_works_in_the_session_that_was_taken_up(tmp_path: Path) -> None:
     async with http_server(tmp_path) as (_program, port), guests_at(port, 2) as (one, two):

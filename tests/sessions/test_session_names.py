@@ -67,6 +67,7 @@ async def test_the_first_request_names_a_session_with_its_project(enter: Enter) 
         assert "Resumed 'datasette: Facets break on arrays'" in began.notice
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("said", "named"),
     [

@@ -116,6 +116,7 @@ def test_of_every_tool_that_notes_something_is_said_what() -> None:
     assert not NOTED.keys() & (set(API_REQUESTS.values()) - set(REQUESTS.values()))
 
 
+@pytest.mark.slow
 @pytest.mark.promise("passport.noted")
 async def test_every_name_of_a_tool_that_reads_or_searches_is_noted(tmp_path: Path) -> None:
     code = tmp_path / "code"
@@ -244,6 +245,7 @@ async def test_a_stored_memory_is_noted_at_once_with_what_waits(enter: Enter) ->
         assert [each.query for each in written.recent_searches] == ["waits"]
 
 
+@pytest.mark.slow
 @pytest.mark.promise("passport.noted-behind")
 async def test_of_very_many_notes_at_once_the_newest_are_written(enter: Enter) -> None:
     async with enter() as at, at_work(at) as notes:

@@ -126,6 +126,7 @@ async def test_pages_of_long_messages_end_early_and_go_on(enter: Enter) -> None:
         assert (len(sent.messages), sent.truncated) == (3, True)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("sessions.order")
 async def test_a_page_fits_a_frame_whatever_is_to_be_escaped(enter: Enter) -> None:
     async with enter() as at:

@@ -169,6 +169,7 @@ async def test_a_search_prepares_so_many_characters_says_so_and_the_next_goes_on
         assert [is_found for _, _, is_found in seen] == [False, True, True]
 
 
+@pytest.mark.slow
 @pytest.mark.promise("sessions.search-bounded")
 async def test_the_newest_are_looked_at_whatever_came_since_the_last_search(enter: Enter) -> None:
     async with enter(content_limit=1_000_000) as at:

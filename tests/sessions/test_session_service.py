@@ -51,6 +51,7 @@ async def read(service: SessionService, session_id: str = "s") -> Session:
     return session
 
 
+@pytest.mark.quick
 @pytest.mark.promise("service.session")
 async def test_a_session_comes_back_with_all_its_fields_events_and_state(enter: Enter) -> None:
     async with enter() as at:
@@ -148,6 +149,7 @@ async def test_events_are_messages_for_agents(enter: Enter) -> None:
             assert [hit.message.message_id for hit in hits] == [messages[found].message_id]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("service.one-log")
 async def test_a_message_is_an_event_for_the_service(enter: Enter) -> None:
     async with enter() as at:
@@ -211,6 +213,7 @@ CONTENTS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("service.event-content")
 @pytest.mark.parametrize("content", CONTENTS)
 async def test_any_object_of_json_comes_back_as_it_was(enter: Enter, content: dict[str, Any]) -> None:
@@ -331,6 +334,7 @@ async def test_only_a_message_obeys_the_limit_of_messages(enter: Enter) -> None:
         assert await contents(at.agent("bob")) == ["x" * 20, "x" * 21]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("service.atomic-append")
 async def test_an_event_and_its_state_are_one_commit(enter: Enter) -> None:
     refuse = False
@@ -378,6 +382,7 @@ async def test_a_repeat_of_an_event_changes_nothing(enter: Enter) -> None:
         assert len((await read(service, "t")).events) == 1
 
 
+@pytest.mark.quick
 @pytest.mark.promise("service.event-once")
 async def test_of_many_who_append_one_event_at_once_one_does(enter: Enter) -> None:
     async with enter() as at:
@@ -434,6 +439,7 @@ async def test_another_event_under_a_known_id_is_refused_and_changes_nothing(ent
         assert (await read(service)).events == before.events
 
 
+@pytest.mark.quick
 @pytest.mark.promise("service.state")
 async def test_state_belongs_to_its_session_and_temporary_keys_end_with_it(enter: Enter) -> None:
     async with enter() as at:
@@ -464,6 +470,7 @@ async def test_state_belongs_to_its_session_and_temporary_keys_end_with_it(enter
             await service.set_state("s", "temp:k", 6)
 
 
+@pytest.mark.quick
 @pytest.mark.promise("service.status", "sessions.statuses")
 async def test_the_first_message_activates_and_the_end_comes_once(enter: Enter) -> None:
     async with enter() as at:
@@ -500,6 +507,7 @@ async def test_the_first_message_activates_and_the_end_comes_once(enter: Enter) 
         assert (session.status, session.terminated_at) == ("archived", ended)
 
 
+@pytest.mark.quick
 @pytest.mark.promise("service.principal")
 async def test_the_service_sees_what_its_principal_may_see(enter: Enter) -> None:
     async with enter() as at:
@@ -526,6 +534,22 @@ async def test_the_service_sees_what_its_principal_may_see(enter: Enter) -> None
             await bob.append_event("s", event("bob's", event_id="agent_only"))
         assert len((await read(bob)).events) == 3
         assert await at.agent("alice").ask(CreateSession(purpose="another"))
+
+
+@pytest.mark.quick
+@pytest.mark.promise("service.deleted")
+async def test_a_deleted_session_is_gone_for_everybody_and_its_id_is_free(enter: Enter) -> None:
+    async with enter() as at:
+        one, other = (SessionService(at.runtime, Principal(agent_id=name)) for name in ("one", "other"))
+        await one.create_session("s", "an app", "ada")
+        await one.append_event("s", event())
+        assert await one.delete_session("s")
+        assert await one.get_session("s") is await other.get_session("s") is None
+        assert not await other.delete_session("s")
+        await other.create_session("s", "an app", "bob")
+        assert (await read(one)).events == []
+        with pytest.raises(ServiceError, match="must be your own"):
+            await SessionService(at.runtime, Principal(agent_id="one", user="ada")).delete_session("s")
 
 
 @pytest.mark.promise("service.long-sessions", "sessions.bounded-writes")
@@ -576,6 +600,7 @@ async def test_a_long_session_is_read_in_slices_and_as_of_one_moment(enter: Ente
         assert (session.state["n"] == -1) == (len(texts) > 1_500)
 
 
+@pytest.mark.quick
 @pytest.mark.promise("service.older-stores", "store.versions")
 async def test_a_store_from_before_there_were_events_is_read(enter: Enter) -> None:
     stripped: set[str] = set()

@@ -70,6 +70,7 @@ async def test_they_are_listed_completed_and_read_under_both_schemes(
                 assert completed.completion.values == [value]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("resources.protocol", "resources.heard", "sharing.together")
 @pytest.mark.parametrize("modern", ["", "bob"])
 async def test_attached_processes_read_write_and_hear_of_the_same_ones(tmp_path: Path, modern: str) -> None:

@@ -273,6 +273,7 @@ async def test_a_repeat_is_answered_as_the_first_time(enter: Enter) -> None:
         assert await do(Agent(at.runtime, ANN), "git status", idempotency_key="once") == first
 
 
+@pytest.mark.slow
 @pytest.mark.promise("workflows.durable")
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("commit", range(2, 8))
@@ -291,6 +292,7 @@ async def test_a_crash_leaves_what_was_acknowledged(enter: Enter, commit: int, *
         assert last.steps == acknowledged + 1 == (await agent.ask(SuggestNextAction())).steps
 
 
+@pytest.mark.slow
 @pytest.mark.promise("workflows.durable")
 async def test_a_full_disk_refuses_steps_and_keeps_those_that_are_there(tmp_path: Path) -> None:
     options = RuntimeOptions(durability="process", max_size=3 << 20, min_free=0)

@@ -46,6 +46,7 @@ async def test_a_thousand_requests_that_are_all_taken_back_leave_nothing(transpo
         await neighbour.is_served()
 
 
+@pytest.mark.quick
 @pytest.mark.promise("mcp.abuse", "runtime.bounded")
 @over_each
 async def test_requests_in_flight_are_limited_for_each_client_alone(transport: str) -> None:

@@ -114,6 +114,7 @@ async def test_the_memory_of_what_was_never_ended_comes_back(tmp_path: Path) -> 
                 await answer(neighbour, "list_memory")
 
 
+@pytest.mark.quick
 def test_what_comes_in_parts_is_what_was_sent() -> None:
     parts = [bytes([number % 251]) * (LARGE // 7 + number) for number in range(40)]
     gathering = ReassemblyBuffer()

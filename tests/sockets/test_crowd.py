@@ -43,6 +43,7 @@ class Comers:
         return visitor
 
 
+@pytest.mark.quick
 def test_newcomers_of_one_address_make_room_for_each_other() -> None:
     here = Comers(100)
     here.come("stranger", "192.0.2.1")

@@ -72,6 +72,7 @@ async def call(guest: Guest, tool: str, *, modern: bool = False, **arguments: An
     return told(answer.json())
 
 
+@pytest.mark.quick
 @pytest.mark.promise("http.together")
 async def test_three_transports_serve_one_store(tmp_path: Path) -> None:
     flags = ("--stdio", "--ws", "127.0.0.1:0", "--http", "127.0.0.1:0")
@@ -142,6 +143,7 @@ def test_an_address_that_is_taken_is_told_before_there_is_a_store(tmp_path: Path
     assert (code, "other machines reach" in said) == (2, True)
 
 
+@pytest.mark.quick
 @pytest.mark.promise("http.tls")
 async def test_with_a_certificate_it_speaks_tls_only(tmp_path: Path) -> None:
     flags = certificate(tmp_path, authority := trustme.CA())

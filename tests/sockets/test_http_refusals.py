@@ -68,6 +68,7 @@ async def test_the_sdks_client_shows_what_is_wrong_in_a_url_or_a_header(tmp_path
 SMUGGLED = {"transfer-encoding": "chunked"}
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("version", [None, "2026-07-28"])
 async def test_all_that_the_sdks_server_does_not_refuse_is_an_error_of_json_rpc(version: str | None) -> None:
     server, app = ours(Desk())

@@ -260,6 +260,7 @@ async def silence(guest: Guest, seconds: float = 10) -> None:
         raise AssertionError(event)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("http.subscriptions-kept")
 async def test_what_changed_while_nobody_listened_is_told_once_for_each_resource(enter: Any) -> None:
     async with enter() as house, place(Houses(house), tools=TOOLS) as here:

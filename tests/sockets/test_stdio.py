@@ -55,6 +55,7 @@ def serve(home: Path) -> list[str]:
     return [*PROGRAM, "serve", "--data", str(home / "store")]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("mcp.wire")
 def test_stray_prints_stay_off_the_wire(tmp_path: Path) -> None:
     done = run([sys.executable, "-c", STRAY_PRINTS], tmp_path, b"asked\n")

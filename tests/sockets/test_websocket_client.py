@@ -85,6 +85,7 @@ async def test_a_hundred_calls_at_once(tmp_path: Path, mode: Mode) -> None:
         assert sorted(int(each["content"]) for each in messages) == list(range(100))
 
 
+@pytest.mark.quick
 @pytest.mark.promise("websocket.client")
 @pytest.mark.parametrize("mode", ERAS)
 async def test_a_cancelled_call_is_cancelled_at_the_server(desk: Desk, mode: Mode) -> None:
@@ -186,6 +187,7 @@ async def test_a_call_made_while_there_is_no_server_waits_for_one(desk: Desk) ->
     assert desk.accepted == ["patient"]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("websocket.reconnect")
 async def test_without_reconnecting_the_first_break_is_the_end(desk: Desk) -> None:
     async with (
@@ -285,6 +287,7 @@ async def test_subscriptions_outlive_a_restart(tmp_path: Path, mode: Mode) -> No
                 nursery.cancel_scope.cancel()
 
 
+@pytest.mark.quick
 @pytest.mark.promise("websocket.refused")
 @pytest.mark.parametrize(
     ("options", "status", "says"),
@@ -343,6 +346,7 @@ def test_delays_grow_to_a_limit_and_differ() -> None:
         assert len(set(each)) == 50
 
 
+@pytest.mark.quick
 @pytest.mark.promise("websocket.chaos")
 @pytest.mark.parametrize("mode", ERAS)
 async def test_nothing_answered_is_lost_and_nothing_is_done_twice(tmp_path: Path, mode: Mode) -> None:

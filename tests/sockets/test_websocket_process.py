@@ -46,6 +46,7 @@ def refused(home: Path, *flags: str) -> tuple[int, str]:
     return done.returncode, done.stderr.decode()
 
 
+@pytest.mark.quick
 @pytest.mark.promise("websocket.loopback")
 @pytest.mark.parametrize(
     "address", ["0.0.0.1:8765", "192.168.1.2:8765", "[::]:8765", "example.org:8765", "8.8.8.8:1"]
@@ -100,6 +101,7 @@ def test_an_address_that_is_taken_is_told(tmp_path: Path) -> None:
     assert not (tmp_path / "store").exists()
 
 
+@pytest.mark.quick
 @pytest.mark.promise("websocket.tls")
 async def test_with_a_certificate_it_speaks_tls_only(tmp_path: Path) -> None:
     flags = certificate(tmp_path, authority := trustme.CA())
@@ -183,6 +185,7 @@ async def test_the_limits_of_the_command_line_hold(tmp_path: Path) -> None:
         assert (await first.closed())[0] == 1009
 
 
+@pytest.mark.quick
 @pytest.mark.promise("websocket.idle")
 async def test_idle_connections_cost_little(tmp_path: Path) -> None:
     async with server(tmp_path) as (program, port), AsyncExitStack() as stack:
@@ -198,6 +201,7 @@ async def test_idle_connections_cost_little(tmp_path: Path) -> None:
         await until(lambda: descriptors(program.process.pid) < FEW)
 
 
+@pytest.mark.quick
 @pytest.mark.promise("websocket.no-leaks", "bus.bounded")
 async def test_nothing_is_left_of_thousands_of_clients(tmp_path: Path) -> None:
     async with server(tmp_path) as (program, port):

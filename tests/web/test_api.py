@@ -40,6 +40,7 @@ async def test_a_request_is_asked_and_answered_in_json(enter: Enter) -> None:
         assert "session://s" in {each["uri"] for each in listed}
 
 
+@pytest.mark.slow
 @pytest.mark.promise("api.requests")
 async def test_every_request_of_the_domain_has_a_path_and_is_described(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
@@ -69,6 +70,7 @@ async def test_every_request_of_the_domain_has_a_path_and_is_described(enter: En
 # -- failures ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.promise("api.problems")
 async def test_what_fails_is_a_problem_document_with_its_code_and_status(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
@@ -138,6 +140,7 @@ WRONG: list[tuple[str, str, dict[str, str | None], bytes, int]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.promise("api.problems")
 async def test_what_is_no_request_of_ours_is_refused_as_a_problem(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:

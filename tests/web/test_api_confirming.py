@@ -65,6 +65,7 @@ def code_of(answer: Answer) -> str | None:
     return code
 
 
+@pytest.mark.slow
 async def test_what_lets_others_in_or_takes_something_along_asks_once_more(enter: Enter) -> None:
     async with enter() as at, premises(at, rate_limit=1_000_000, rate_burst=100_000) as here:
         await begin(at)
@@ -97,6 +98,7 @@ async def make_key(owner: Browser, confirmation: str) -> int:
     return (await posted(owner.guest, "create_api_key", KEY, headers)).status
 
 
+@pytest.mark.slow
 async def test_a_code_confirms_once_within_ten_minutes_and_until_another_one_is_printed(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         owner, other = await browser(here), await browser(here)
@@ -116,6 +118,7 @@ async def test_a_code_confirms_once_within_ten_minutes_and_until_another_one_is_
         assert await keys_of(at) == 3
 
 
+@pytest.mark.slow
 async def test_a_code_is_gone_after_five_wrong_tries_and_no_sooner(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         owner = await browser(here)
@@ -277,6 +280,7 @@ async def test_exported_memories_are_read_by_that_browser_and_whatever_else_asks
             assert (denied.status, denied.json()["code"]) == (403, "CONFIRMATION_NEEDED")
 
 
+@pytest.mark.slow
 async def test_no_request_gives_a_browser_a_link_to_a_passport(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         await begin(at)
@@ -291,6 +295,7 @@ async def test_no_request_gives_a_browser_a_link_to_a_passport(enter: Enter) -> 
             assert "/passport/" not in json.dumps(said)
 
 
+@pytest.mark.slow
 async def test_seeing_is_confirmed_for_one_agent_and_for_half_an_hour(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         await begin(at)
@@ -395,6 +400,7 @@ async def test_what_was_confirmed_is_on_record_without_the_code(
             assert secret not in caplog.text
 
 
+@pytest.mark.slow
 async def test_right_keys_and_links_log_in_however_many_were_wrong(
     enter: Enter, monkeypatch: pytest.MonkeyPatch
 ) -> None:

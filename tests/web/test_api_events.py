@@ -80,6 +80,7 @@ async def test_changes_are_told_to_programs_and_browsers_as_far_as_they_may_see_
         assert await told(spy) == ("2", {"uri": URI})
 
 
+@pytest.mark.slow
 @pytest.mark.promise("api.events")
 async def test_of_memories_one_hears_who_may_see_them_whatever_is_done_to_them(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:

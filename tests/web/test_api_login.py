@@ -99,6 +99,7 @@ async def test_a_request_that_no_page_of_ours_sends_does_nothing(enter: Enter) -
         assert (await ann.guest.ask("GET", f"{ROOT}/session", **twice)).status == 401
 
 
+@pytest.mark.slow
 @pytest.mark.promise("api.browser")
 async def test_a_page_of_another_port_reads_nothing_by_a_cookie_that_is_sent_to_it(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
@@ -115,6 +116,7 @@ async def test_a_page_of_another_port_reads_nothing_by_a_cookie_that_is_sent_to_
         assert forged.status == 403
 
 
+@pytest.mark.slow
 @pytest.mark.promise("api.link")
 async def test_a_link_works_once_and_not_for_long_and_opening_it_uses_nothing_up(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
@@ -206,6 +208,7 @@ async def test_a_request_whose_body_comes_after_its_right_has_ended_does_nothing
         assert "late" not in {each.session_id for each in sessions.sessions}
 
 
+@pytest.mark.slow
 @pytest.mark.promise("api.ends")
 async def test_a_session_ends_when_nobody_asks_and_at_the_latest_after_its_life(
     enter: Enter, monkeypatch: pytest.MonkeyPatch
@@ -224,6 +227,7 @@ async def test_a_session_ends_when_nobody_asks_and_at_the_latest_after_its_life(
         assert len(here.browsers) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.promise("api.ends")
 async def test_nobody_uses_the_console_any_more_once_all_have_logged_out_or_gone(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
@@ -252,6 +256,7 @@ async def test_nobody_uses_the_console_any_more_once_all_have_logged_out_or_gone
         assert await unused() == browser_sessions.IDLE
 
 
+@pytest.mark.slow
 @pytest.mark.promise("api.link")
 async def test_who_came_by_a_link_may_have_many_pages_open(enter: Enter) -> None:
     async with enter() as at, premises(at, rate_limit=1, rate_burst=1) as here:

@@ -87,6 +87,7 @@ async def test_an_administrator_reads_what_an_agent_reads_and_no_more(enter: Ent
         }
 
 
+@pytest.mark.slow
 async def test_who_looks_on_is_refused_whatever_changes_something(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         key = await create_key(at, "*", agent="root")

@@ -76,6 +76,7 @@ async def test_what_agents_write_stays_text(enter: Enter) -> None:
         assert "{{7*7}}" in page.text
 
 
+@pytest.mark.slow
 @pytest.mark.promise("api.seeing-as")
 async def test_a_page_is_seen_as_an_agent_sees_it_and_so_are_those_that_it_leads_to(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:

@@ -136,6 +136,7 @@ async def test_what_is_well_is_not_told_and_errors_come_first(enter: Enter) -> N
         assert [each.severity for each in found] == ["error"] * 4 + ["warning"] * 5
 
 
+@pytest.mark.slow
 async def test_a_backup_is_known_until_the_next_one(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         owner = await looker(here)

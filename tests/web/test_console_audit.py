@@ -31,6 +31,7 @@ def rows(page: Shown) -> int:
     return sum("data-row" in each for each in page.named("tr"))
 
 
+@pytest.mark.slow
 async def test_filters_stand_in_the_url_and_narrow_what_is_shown(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         alice = await begin(at)
@@ -84,6 +85,7 @@ async def test_what_is_no_filter_is_refused_beside_the_form(enter: Enter) -> Non
         assert (stale.status, stale.headings) == (422, ["Unprocessable Entity"])
 
 
+@pytest.mark.slow
 async def test_pages_follow_each_other_until_the_first_record(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         alice = await begin(at)
@@ -100,6 +102,7 @@ async def test_pages_follow_each_other_until_the_first_record(enter: Enter) -> N
         assert seen == [50, 50, 21]
 
 
+@pytest.mark.slow
 @pytest.mark.promise("console.scopes")
 async def test_the_log_is_for_those_alone_who_may_read_it(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
@@ -171,6 +174,7 @@ async def test_the_download_keeps_the_filters_and_ends_with_a_checkpoint(enter: 
         assert (refused_page.status, "outcome" in refused_page.text) == (422, True)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("console.audit-export")
 async def test_a_long_log_comes_in_parts_that_wait_for_the_reader_and_end_with_the_log_out(
     enter: Enter,

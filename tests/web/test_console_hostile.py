@@ -35,6 +35,7 @@ HUGE = 10**30
 DIGITS = "9" * 5_000
 
 
+@pytest.mark.slow
 async def test_a_number_in_a_url_that_is_none_is_no_failure(
     enter: Enter, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -129,6 +130,7 @@ async def test_what_somebody_recalls_who_looks_on_is_not_told_to_the_agent(enter
         assert [each.query for each in (await scribe.ask(ListTold())).told] == ["mast painted"]
 
 
+@pytest.mark.slow
 async def test_pages_of_the_largest_texts_tags_and_metadata_stay_small(enter: Enter) -> None:
     async with enter(embedder="none") as at, premises(at) as here:
         await begin(at)
@@ -181,6 +183,7 @@ async def test_a_namespace_of_somebody_elses_shows_the_way_to_the_others(enter: 
         assert "./memories?namespace=team%3Atwo" in page.links
 
 
+@pytest.mark.slow
 async def test_a_large_value_is_whole_where_it_is_edited(enter: Enter) -> None:
     async with enter(embedder="none") as at, premises(at) as here:
         owner = at.agent("bot", user="owner")

@@ -80,6 +80,7 @@ async def test_corpora_documents_and_their_outlines_are_shown(open_at: Opens) ->
         assert "# no heading" in fenced.text
 
 
+@pytest.mark.slow
 async def test_documents_come_in_pages_and_filters_go_along(open_at: Opens) -> None:
     async with open_at() as at, premises(at) as here:
         for number in range(53):
@@ -125,6 +126,7 @@ async def test_files_that_changed_or_are_gone_are_told_apart(open_at: Opens, tmp
         assert page.text.count("not checked") == 4
 
 
+@pytest.mark.slow
 async def test_an_entity_is_shown_where_it_is_mentioned(open_at: Opens) -> None:
     async with open_at() as at, premises(at) as here:
         await put(at, "a.md", (["Stores"], "Acme Queue and Bolt DB hold what waits"))
@@ -165,6 +167,7 @@ async def test_a_search_leads_to_documents(open_at: Opens) -> None:
         assert "Nothing was found." in (await guest.look("/knowledge?q=zzzzqqqq")).text
 
 
+@pytest.mark.slow
 @pytest.mark.promise("console.inert")
 async def test_what_documents_say_stays_text(open_at: Opens) -> None:
     async with open_at() as at, premises(at) as here:
@@ -232,6 +235,7 @@ async def test_each_document_opens_whatever_its_path_is(open_at: Opens) -> None:
         assert texts == {str(number) for number in range(len(paths))}
 
 
+@pytest.mark.slow
 async def test_very_many_headings_are_text(open_at: Opens) -> None:
     async with open_at() as at, premises(at) as here:
         lines = [f"# h{number}\n" for number in range(5_000)]
@@ -253,6 +257,7 @@ async def test_a_corpus_that_goes_while_its_page_is_open_says_so(open_at: Opens)
             assert "There are no corpora yet." in (await guest.look("/knowledge")).text
 
 
+@pytest.mark.slow
 async def test_a_filter_looks_at_some_documents_and_its_link_goes_on(
     open_at: Opens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,6 +275,7 @@ async def test_a_filter_looks_at_some_documents_and_its_link_goes_on(
         assert (found, pages) == (1, 3)
 
 
+@pytest.mark.slow
 async def test_source_code_leads_to_where_its_symbols_are(open_at: Opens, tmp_path: Path) -> None:
     code = folder_of_code(tmp_path, 1)
     reach = Reach([str(code)], workspaces=(str(code),))
@@ -293,6 +299,7 @@ async def test_source_code_leads_to_where_its_symbols_are(open_at: Opens, tmp_pa
         assert (page.status, [link for link in page.links if "/code/" in link]) == (200, [])
 
 
+@pytest.mark.slow
 async def test_who_reads_code_alone_is_shown_no_corpora(open_at: Opens, tmp_path: Path) -> None:
     code = folder_of_code(tmp_path, 1)
     reach = Reach((), workspaces=(str(code),))
@@ -318,6 +325,7 @@ async def test_who_reads_code_alone_is_shown_no_corpora(open_at: Opens, tmp_path
         assert (page.status, str(code) in page.text) == (200, False)
 
 
+@pytest.mark.slow
 async def test_a_workspace_its_files_and_its_symbols_are_shown(open_at: Opens, tmp_path: Path) -> None:
     code = folder_of_code(tmp_path, 2)
     (code / "user.py").write_text(

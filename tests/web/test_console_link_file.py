@@ -194,6 +194,7 @@ ENTRIES = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("command", ENTRIES.values(), ids=ENTRIES)
 async def test_what_the_desktop_opens_pages_with_is_looked_at(tmp_path: Path, command: str) -> None:
     programs, entries = tmp_path / "bin", tmp_path / "share" / "applications"

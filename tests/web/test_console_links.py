@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlencode, urljoin, urlsplit
 
+import pytest
 import trio
 from support.agents import say
 from support.console import Shown, looker
@@ -229,6 +230,7 @@ async def walk(guest: Looker, first: str, seen_as: str, known: set[str]) -> list
     return wrong
 
 
+@pytest.mark.slow
 async def test_no_link_of_any_page_drops_as_whom_it_is_seen_or_a_filter(
     open_at: Opens, tmp_path: Path
 ) -> None:

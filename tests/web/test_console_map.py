@@ -63,6 +63,7 @@ async def test_what_agents_write_stays_text_on_the_map(open_at: Opens) -> None:
         assert not [link for link in page.links if "<" in link or '"' in link]
 
 
+@pytest.mark.slow
 async def test_filters_are_in_the_url_and_go_along(open_at: Opens) -> None:
     async with open_at() as at, premises(at) as here:
         bot = at.agent("bot", user="owner")
@@ -152,6 +153,7 @@ async def test_a_read_only_session_may_draw_the_map(open_at: Opens) -> None:
         assert (await guest.post("memory_map", kind="graph")).json()["nodes"]["label"] == ["seen"]
 
 
+@pytest.mark.slow
 async def test_the_page_says_whether_what_it_shows_has_changed(open_at: Opens) -> None:
     async with open_at() as at, premises(at) as here:
         guest = await looker(here)

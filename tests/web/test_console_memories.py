@@ -41,6 +41,7 @@ async def link_named(page: Shown, part: str) -> str:
     return next(link for link in page.links if part in link).lstrip(".")
 
 
+@pytest.mark.slow
 async def test_filters_in_the_url_narrow_the_list_and_facets_count_what_is_left(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         owner = at.agent("bot", user="owner")
@@ -77,6 +78,7 @@ async def test_filters_in_the_url_narrow_the_list_and_facets_count_what_is_left(
         assert rows(tagged) == [red]
 
 
+@pytest.mark.slow
 async def test_a_page_has_fifty_and_leads_to_the_next_with_its_filters(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         owner = at.agent("bot", user="owner")
@@ -120,6 +122,7 @@ async def test_what_cannot_be_asked_is_refused_with_a_sentence(enter: Enter, que
         page.check_inert()
 
 
+@pytest.mark.slow
 @pytest.mark.promise("console.inert")
 async def test_nothing_of_a_hostile_memory_runs_on_any_page(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
@@ -165,6 +168,7 @@ async def test_nothing_of_a_hostile_memory_runs_on_any_page(enter: Enter) -> Non
         assert not [link for link in page.links if "login" in link and "sessions?id=" not in link]
 
 
+@pytest.mark.slow
 @pytest.mark.promise("console.policy")
 async def test_what_somebody_may_not_see_is_on_no_page(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
@@ -209,6 +213,7 @@ async def test_what_somebody_may_not_see_is_on_no_page(enter: Enter) -> None:
         assert not page.named("form")[1:] or "update_memory" not in page.answer.body.decode()
 
 
+@pytest.mark.slow
 async def test_a_memory_shows_its_history_links_and_ratings_also_when_it_is_forgotten(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         owner = at.agent("bot", user="owner")
@@ -230,6 +235,7 @@ async def test_a_memory_shows_its_history_links_and_ratings_also_when_it_is_forg
         assert (await guest.look(f"/memories/{new}?version=9")).status == 404
 
 
+@pytest.mark.slow
 async def test_work_lists_have_what_waits_and_nothing_else(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         owner = at.agent("bot", user="owner")

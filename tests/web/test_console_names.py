@@ -86,6 +86,7 @@ async def fill(at: House) -> list[str]:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.promise("console.links")
 async def test_every_link_of_every_view_leads_to_a_page(enter: Enter) -> None:
     async with enter(embedder="none") as at, premises(at) as here:
@@ -138,6 +139,7 @@ async def test_a_link_with_a_name_leads_to_what_has_that_name(enter: Enter) -> N
         assert all(rows(page) for page in users.values())
 
 
+@pytest.mark.slow
 @pytest.mark.promise("console.links")
 async def test_sessions_that_metadata_names_are_found_or_said_to_be_missing(enter: Enter) -> None:
     async with enter(embedder="none") as at, premises(at) as here:

@@ -231,6 +231,7 @@ async def saving(at: House, folder: Path) -> AsyncIterator[tuple[Ledger, Agent]]
         yield ledger, Agent(at.runtime, said, savings=ledger, reach=Reach(workspaces=(str(folder),)))
 
 
+@pytest.mark.slow
 async def test_savings_are_told_by_hours_and_days_and_add_up(enter: Enter, tmp_path: Path) -> None:
     async with enter() as at, saving(at, tmp_path) as (ledger, ann):
         for hour in range(30):

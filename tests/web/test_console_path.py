@@ -129,6 +129,7 @@ WRONG = (
 )
 
 
+@pytest.mark.quick
 @pytest.mark.promise("console.ports")
 @pytest.mark.parametrize("method", ["GET", "POST"])
 async def test_every_other_path_is_answered_alike(enter: Enter, method: str) -> None:

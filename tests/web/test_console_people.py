@@ -88,6 +88,7 @@ async def test_a_key_is_told_once_and_never_again(enter: Enter, caplog: pytest.L
             assert not [text for text in (*shown, caplog.text) if secret in text]
 
 
+@pytest.mark.slow
 async def test_keys_are_listed_by_their_state_in_pages(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         await begin(at)

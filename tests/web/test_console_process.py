@@ -145,6 +145,7 @@ async def code_of(program: Program) -> str:
     return found[0]
 
 
+@pytest.mark.quick
 @pytest.mark.promise("console.confirmed")
 @pytest.mark.parametrize("served_by", ["itself", "owner"])
 async def test_on_a_terminal_it_prints_a_code_and_another_one_at_each_enter(
@@ -195,6 +196,7 @@ async def test_ctrl_c_ends_it_beside_a_server_and_the_end_of_that_is_told(tmp_pa
             assert "has ended" in program.printed
 
 
+@pytest.mark.quick
 @pytest.mark.promise("console.confirmed")
 async def test_into_a_pipe_it_prints_the_link_alone_and_what_asks_for_codes_is_refused(
     tmp_path: Path,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+import pytest
 import trio
 from support.agents import begin
 from support.console import looker
@@ -76,6 +77,7 @@ async def test_it_says_why_a_memory_is_missing(enter: Enter) -> None:
             page.check_inert()
 
 
+@pytest.mark.slow
 async def test_hostile_texts_stay_texts(enter: Enter) -> None:
     async with enter(embedder="none") as at, premises(at) as here:
         agent = at.agent("bot", user="owner")
@@ -138,6 +140,7 @@ async def test_documents_and_sessions_are_searched_too(enter: Enter) -> None:
         assert [link for link in page.links if link.endswith("?document=birds%2Fheron.md")], page.links
 
 
+@pytest.mark.slow
 async def test_files_of_code_are_searched_too(open_at: Opens, tmp_path: Path) -> None:
     code = folder_of_code(tmp_path, 2)
     (code / "test_part.py").write_text("def test_part():\n    assert 'anchor'\n")

@@ -79,6 +79,7 @@ async def test_the_list_is_filtered_by_what_is_in_its_url(enter: Enter) -> None:
         assert (await guest.look("/sessions?status=nonsense")).status == 422
 
 
+@pytest.mark.slow
 async def test_pages_of_the_list_have_every_session_once(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         alice = at.agent("alice", user="owner")
@@ -114,6 +115,7 @@ async def test_a_search_that_finds_little_goes_on_where_it_stopped(
         assert 5 < pages < 9
 
 
+@pytest.mark.slow
 @pytest.mark.promise("console.inert")
 async def test_whatever_agents_write_into_a_session_stays_text(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
@@ -171,6 +173,7 @@ async def test_whatever_agents_write_into_a_session_stays_text(enter: Enter) -> 
             ), path
 
 
+@pytest.mark.slow
 async def test_agents_names_are_links_that_lead_nowhere_else(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         agent = at.agent("bot", user="owner")
@@ -214,6 +217,7 @@ async def test_what_others_said_for_themselves_is_not_shown_nor_counted(enter: E
         assert not mine.named("textarea")
 
 
+@pytest.mark.slow
 async def test_sessions_of_other_projects_are_nowhere(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         await begin(at, project_id="apollo")
@@ -230,6 +234,7 @@ async def test_sessions_of_other_projects_are_nowhere(enter: Enter) -> None:
             assert page.text.replace("'s'", "") == there.text.replace("'nothing'", ""), path
 
 
+@pytest.mark.slow
 @pytest.mark.promise("console.sessions")
 async def test_older_messages_are_paged_to_the_first(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
@@ -251,6 +256,7 @@ async def test_older_messages_are_paged_to_the_first(enter: Enter) -> None:
         assert messages_of(await guest.look("/sessions/s?from=nonsense")) == ids[150:]
 
 
+@pytest.mark.slow
 async def test_answers_stand_below_what_they_answer(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         alice = await begin(at)
@@ -270,6 +276,7 @@ async def test_answers_stand_below_what_they_answer(enter: Enter) -> None:
         assert "answers alice : second" in (await guest.look("/sessions/s")).text
 
 
+@pytest.mark.slow
 async def test_long_messages_are_folded_and_the_longest_cut(enter: Enter) -> None:
     async with enter(content_limit=1_000_000) as at, premises(at) as here:
         alice = await begin(at)
@@ -313,6 +320,7 @@ async def test_a_session_shows_what_it_keeps_and_what_a_client_is_given(enter: E
         assert int(cells[5].replace(",", "")) > 1_000
 
 
+@pytest.mark.slow
 async def test_what_can_be_done_is_offered_to_who_may(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         alice = await begin(at)
@@ -335,6 +343,7 @@ async def test_what_can_be_done_is_offered_to_who_may(enter: Enter) -> None:
         assert await offered(guest) == set()
 
 
+@pytest.mark.slow
 async def test_strange_addresses_are_refused_with_a_sentence(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         await begin(at)
@@ -367,6 +376,7 @@ async def test_a_transcript_is_asked_from_one_side(enter: Enter) -> None:
             await alice.ask(ReadTranscript(session_id="s", start=1, before=2))
 
 
+@pytest.mark.slow
 async def test_a_session_is_seen_as_another_agent_sees_it(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:
         alice = await begin(at)

@@ -68,8 +68,8 @@ def read_document(path: str) -> tuple[Kind, bytes, int]:
 def read_unchanged(root: str, files: Sequence[DocumentListed]) -> list[bytes | None]:
     """Return the contents of indexed files as they were indexed.
 
-    A file that is changed, has masked lines or cannot be read is None. Each folder is opened once for neighbours,
-    which takes a third of the time of `read_document`.
+    A file that is changed, has masked lines or cannot be read is None. Each folder is opened once for
+    neighbours, which takes a third of the time of `read_document`.
     """
     contents: list[bytes | None] = []
     opened: str | None = None
