@@ -12,9 +12,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from greenroom.actors.core.auth import scopes
-from greenroom.actors.core.auth.namespaces import PROJECT, name_of_segment, project_of_path, segment
+from greenroom.actors.core.auth.namespaces import PROJECT, name_of_segment, segment
 from greenroom.actors.core.auth.policy import memberships, memory_owner, preferences_owner
 from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.base.projects import project_of_path
 from greenroom.actors.core.replies.replies import SessionSummary
 from greenroom.actors.core.resources import resource_uris as uris
 from greenroom.actors.core.validation.times import to_datetime

@@ -9,7 +9,8 @@ from typing import ClassVar, Final, NamedTuple
 from greenroom.actors.core.audit import record as audit_record
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import policy, scopes
-from greenroom.actors.core.auth.namespaces import PROJECT, project_of_path, project_part, segment
+from greenroom.actors.core.auth.namespaces import PROJECT, project_part, segment
+from greenroom.actors.core.base.projects import project_of_path
 from greenroom.actors.core.resources.resource_uris import PROJECT as URI
 from greenroom.actors.core.resources.resource_uris import decode_name, project_uri, workflow_uri
 from greenroom.actors.core.resources.resources import ResourceInfo

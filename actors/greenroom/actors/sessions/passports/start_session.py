@@ -11,8 +11,8 @@ from msgspec import UNSET, Meta
 
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import policy
-from greenroom.actors.core.auth.namespaces import project_of_path
 from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.base.projects import project_of_path
 from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt

@@ -44,7 +44,9 @@ class HookEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
     Attributes:
         id: Created for this run, so that the server stores the event once.
         client: The name of the client in the table of clients, such as ``claude-code``.
-        project: The project of the folder that the client works in, as `project_of_path` names it.
+        project: The project of the folder that the client works in, as `find_project` says.
+        older: The ids that older versions gave to that folder.
+        branch: The branch that is checked out there, and ``commit`` its commit.
         turns: The turns of the transcript since the last stored run, oldest first.
     """
 
@@ -57,6 +59,9 @@ class HookEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
     at: Aware
     prompt: Annotated[str, Meta(max_length=MAX_PROMPT)] = ""
     reason: Short = ""
+    older: Annotated[list[Short], Meta(max_length=4)] = msgspec.field(default_factory=list)
+    branch: Short = ""
+    commit: Short = ""
     turns: Annotated[list[Turn], Meta(max_length=MAX_TURNS)] = msgspec.field(default_factory=list)
 
 

@@ -1,0 +1,69 @@
+"""Which project a folder belongs to. Each hook of a client runs this, so it imports next to nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+from greenroom.actors.core.base.git_files import (
+    NO_REVISION,
+    NotAWorkTreeError,
+    Revision,
+    find_main_folder,
+    find_top,
+    open_work_tree,
+    read_revision,
+)
+
+_NO_PROJECT: Final = re.compile(r"[^A-Za-z0-9_.-]+")
+_MAX_SLUG: Final = 60
+DIGEST_BYTES: Final = 4
+
+
+class Project(NamedTuple):
+    """The project of a folder.
+
+    Attributes:
+        older: The ids by which older versions knew the folder.
+        top: The work tree around the folder, or the folder itself, without links.
+        revision: What is checked out there.
+    """
+
+    project_id: str
+    older: tuple[str, ...]
+    top: str
+    revision: Revision
+
+
+def project_of_path(path: str) -> str:
+    """Return the id of the project of a path: the folder's name and digits that distinguish it."""
+    plain = path.replace("\\", "/").rstrip("/") or "/"
+    name = _NO_PROJECT.sub("-", plain.rpartition("/")[2]).strip("-.")[:_MAX_SLUG] or "workspace"
+    digest = blake2b(plain.encode(errors="surrogatepass"), digest_size=DIGEST_BYTES).hexdigest()
+    return f"{name}-{digest}"
+
+
+def find_project(folder: str, *, apart: bool = False) -> Project:
+    """Return the project of a folder of this machine; links in its path are resolved.
+
+    It is the repository's, in each of its linked work trees. With ``apart``, or if a `.git` is not to be
+    believed, it is the work tree's own.
+    """
+    if "\0" in folder or not os.path.isabs(folder):  # noqa: PTH117 - another system's path
+        return Project(project_of_path(folder), (), folder, NO_REVISION)
+    real = os.path.realpath(folder)
+    top = find_top(real)
+    whole, revision = top or real, NO_REVISION
+    if top is not None:
+        try:
+            tree = open_work_tree(top)
+            revision = read_revision(tree)
+            whole = top if apart else find_main_folder(tree)
+        except NotAWorkTreeError:
+            pass
+    project_id = project_of_path(whole)
+    known = (top or real, find_top(folder) or folder, real, folder)
+    older = dict.fromkeys(map(project_of_path, known))
+    return Project(project_id, tuple(each for each in older if each != project_id), top or real, revision)
