@@ -140,6 +140,7 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
                     of=of,
                     purpose=f"{event.client} in {event.project or event.folder or 'no project'}"[:500],
                     turns=turns,
+                    revision=event.revision,
                     files=count_files(event.turns),
                     ends=ends,
                     compacted=event.at if compacts else None,
@@ -169,6 +170,7 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
             "hook": event.name,
             "at": event.at,
             "rule": finding.rule,
+            **event.revision.known(),
         }
         owner = user_namespace(context.principal)
         store = StoreMemory(

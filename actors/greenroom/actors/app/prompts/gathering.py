@@ -17,7 +17,6 @@ from greenroom.actors.app.client.context import ClientContext
 from greenroom.actors.app.prompts.context import Kind, Piece, language_of
 from greenroom.actors.content.secrets.detect import LEFT_OUT_BEGINS
 from greenroom.actors.core.auth import scopes
-from greenroom.actors.core.base.projects import project_of_path
 from greenroom.actors.core.base.threads import read_in_thread
 from greenroom.actors.core.replies.memory_types import by_author
 from greenroom.actors.knowledge.corpora.requests.code_relations import Dependency
@@ -233,12 +232,16 @@ class Gathering:
             return
 
         with self._or_say("memories"):
-            of_folder = None if self._root is None else project_of_path(self._root)
+            named = self._client.session.own_project
+            here = None
+            if self._root is not None and named is None:
+                here = await read_in_thread(self._client.session.find_project, self._root)
             request = RecallContext(
                 task=task[:MAX_TASK],
                 max_tokens=MEMORY_TOKENS,
                 unreviewed=False,
-                unasked_for=self._client.session.own_project or of_folder or "",
+                unasked_for=named or ("" if here is None else here.project_id),
+                older=[] if here is None else list(here.older),
             )
             found = await self._client.runtime.query(request, principal=self._client.principal)
             for each in found.memories[:MEMORIES]:

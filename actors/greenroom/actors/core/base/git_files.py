@@ -37,6 +37,10 @@ class Revision(NamedTuple):
     branch: str = ""
     commit: str = ""
 
+    def known(self) -> dict[str, str]:
+        """Return what is known, as members of a JSON object."""
+        return {name: value for name, value in self._asdict().items() if value}
+
 
 NO_REVISION: Final = Revision()
 

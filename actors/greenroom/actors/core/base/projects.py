@@ -45,6 +45,11 @@ def project_of_path(path: str) -> str:
     return f"{name}-{digest}"
 
 
+def project_elsewhere(folder: str) -> Project:
+    """Return the project of a folder of another machine, or one that must not be looked at."""
+    return Project(project_of_path(folder), (), folder, NO_REVISION)
+
+
 def find_project(folder: str, *, apart: bool = False) -> Project:
     """Return the project of a folder of this machine; links in its path are resolved.
 
@@ -52,7 +57,7 @@ def find_project(folder: str, *, apart: bool = False) -> Project:
     believed, it is the work tree's own.
     """
     if "\0" in folder or not os.path.isabs(folder):  # noqa: PTH117 - another system's path
-        return Project(project_of_path(folder), (), folder, NO_REVISION)
+        return project_elsewhere(folder)
     real = os.path.realpath(folder)
     top = find_top(real)
     whole, revision = top or real, NO_REVISION

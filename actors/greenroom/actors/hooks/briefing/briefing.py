@@ -69,7 +69,7 @@ async def build_briefing(
     tagged: list[FoundMemory] = []
     left_out: Counter[str] = Counter()
     for hit in await _find_tagged(context, event):
-        why = why_withheld(hit, event.project, state.memories)
+        why = why_withheld(hit, event.projects, state.memories)
         if why is None:
             tagged.append(hit)
         else:
@@ -137,7 +137,7 @@ async def _find_tagged(context: ProcedureContext, event: HookEvent) -> list[Foun
 async def _newest(
     context: ProcedureContext, event: HookEvent, filters: MemoryFilters, most: int
 ) -> list[FoundMemory]:
-    roots = near_roots(context.principal, event.project)
+    roots = near_roots(context.principal, *event.projects)
     search = SearchSpec(None, None, "semantic", 0.0, filters, most, roots=roots)
     return (await find(context, search)).hits
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
@@ -56,7 +56,7 @@ def render_memory(hit: FoundMemory, prompt: str = "") -> Line:
     return Line(render_line(text, source, MOST_OF_MEMORY).text, given)
 
 
-def why_withheld(hit: FoundMemory, project: str, has: Mapping[str, int]) -> str | None:
+def why_withheld(hit: FoundMemory, projects: Sequence[str], has: Mapping[str, int]) -> str | None:
     """Return why a memory may not be injected; None if it may be.
 
     It must belong to the user, be written by the user's agents, and be reviewed. It must be of this project
@@ -69,7 +69,7 @@ def why_withheld(hit: FoundMemory, project: str, has: Mapping[str, int]) -> str 
         return "no one has reviewed it"
     if memory.withheld:
         return "it is too large"
-    if not is_near(memory.namespace, project):
+    if not is_near(memory.namespace, *projects):
         return "it is of another project"
     return "the session has it" if has.get(memory.memory_id) == memory.version else None
 

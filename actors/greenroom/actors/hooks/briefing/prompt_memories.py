@@ -72,7 +72,7 @@ async def find_memories(
         _CANDIDATES,
         debug=True,
         min_relevance=None,
-        roots=near_roots(context.principal, event.project),
+        roots=near_roots(context.principal, *event.projects),
         dated=False,  # a date in a prompt is about new work, not about when a memory was stored
     )
     outcome = await find(context, search)
@@ -80,7 +80,9 @@ async def find_memories(
     left_out: Counter[str] = Counter()
     offered: list[Line] = []
     for hit in outcome.hits:
-        why = "it is too weak" if chance_of(hit) < least else why_withheld(hit, event.project, state.memories)
+        why = (
+            "it is too weak" if chance_of(hit) < least else why_withheld(hit, event.projects, state.memories)
+        )
         if why is None:
             offered.append(render_memory(hit, prompt))
         else:

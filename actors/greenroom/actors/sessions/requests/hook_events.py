@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from greenroom.actors.core.base.git_files import Revision
+
 HookName = Literal["session-start", "user-prompt", "pre-compact", "post-tool", "stop", "session-end"]
 """The moments of a client's session at which the client runs our hook."""
 
@@ -63,6 +65,16 @@ class HookEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
     branch: Short = ""
     commit: Short = ""
     turns: Annotated[list[Turn], Meta(max_length=MAX_TURNS)] = msgspec.field(default_factory=list)
+
+    @property
+    def projects(self) -> tuple[str, ...]:
+        """The ids of the folder's project, the present one first; empty for no project."""
+        return (self.project, *self.older) if self.project else ()
+
+    @property
+    def revision(self) -> Revision:
+        """What was checked out in the folder."""
+        return Revision(self.branch, self.commit)
 
 
 class HookAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
