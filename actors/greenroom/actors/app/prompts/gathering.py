@@ -17,6 +17,7 @@ from greenroom.actors.app.client.context import ClientContext
 from greenroom.actors.app.prompts.context import Kind, Piece, language_of
 from greenroom.actors.content.secrets.detect import LEFT_OUT_BEGINS
 from greenroom.actors.core.auth import scopes
+from greenroom.actors.core.base.git_files import NotAWorkTreeError
 from greenroom.actors.core.base.threads import read_in_thread
 from greenroom.actors.core.replies.memory_types import by_author
 from greenroom.actors.knowledge.corpora.requests.code_relations import Dependency
@@ -38,7 +39,6 @@ from greenroom.actors.knowledge.workspaces.tools.semantic_search import search_w
 from greenroom.actors.knowledge.workspaces.tools.similar_files import SimilarFiles
 from greenroom.actors.knowledge.workspaces.tools.symbol_search import SymbolSearch
 from greenroom.actors.knowledge.workspaces.tools.workspace_of import find_roots, open_workspace, read_progress
-from greenroom.actors.knowledge.workspaces.work_tree import NotAWorkTreeError
 from greenroom.actors.memories.recall.recall_context import RecallContext
 from greenroom.actors.sessions.passports.resume import extend_briefing
 from greenroom.actors.sessions.requests.session_context import GetSessionContext

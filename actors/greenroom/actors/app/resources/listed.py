@@ -15,7 +15,6 @@ from greenroom.actors.core.auth import scopes
 from greenroom.actors.core.auth.namespaces import PROJECT, name_of_segment, segment
 from greenroom.actors.core.auth.policy import memberships, memory_owner, preferences_owner
 from greenroom.actors.core.auth.principal import Principal
-from greenroom.actors.core.base.projects import project_of_path
 from greenroom.actors.core.replies.replies import SessionSummary
 from greenroom.actors.core.resources import resource_uris as uris
 from greenroom.actors.core.validation.times import to_datetime
@@ -239,5 +238,4 @@ def _of_corpora(rows: Iterable[CorpusRow]) -> Iterator[str]:
             name = name_of_segment(row.owner[len(PROJECT) :])
             if PROJECT + segment(name) == row.owner:  # a long name cannot be recovered
                 yield name
-        if row.root is not None:
-            yield project_of_path(row.root)
+        yield from row.projects[:1]

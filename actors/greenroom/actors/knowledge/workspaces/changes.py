@@ -20,6 +20,7 @@ import trio
 
 from greenroom.actors.content.documents import Marks, mask_text
 from greenroom.actors.content.secrets.detect import LEFT_OUT_BEGINS
+from greenroom.actors.core.base.git_files import NotAWorkTreeError, WorkTree
 from greenroom.actors.core.base.regular_files import UnreadableFileError
 from greenroom.actors.core.base.threads import read_in_thread
 from greenroom.actors.knowledge.ingest.files.exclusions import SECRET, content_reason, file_reason
@@ -28,8 +29,6 @@ from greenroom.actors.knowledge.ingest.files.places import forbidden_reason, is_
 from greenroom.actors.knowledge.ingest.parsing.masking import Masking, open_masking
 from greenroom.actors.knowledge.workspaces.work_tree import (
     KEPT,
-    NotAWorkTreeError,
-    WorkTree,
     find_work_tree,
     make_stand_in,
 )

@@ -150,7 +150,8 @@ class CorpusRepository(Actor):
             context.publish(corpus_uri(name), label)
             if self.header.root is not None:
                 context.publish(workspace_uri(name), label)
-                context.publish(project_topic(segment(project_of_path(self.header.root)), CODE), label)
+                for project in sorted({self.header.project, project_of_path(self.header.root)} - {""}):
+                    context.publish(project_topic(segment(project), CODE), label)
             if self.owner.startswith(PROJECT):
                 needed = KNOWLEDGE if self.header.root is None else CODE
                 context.publish(project_topic(self.owner[len(PROJECT) :], needed), label)
