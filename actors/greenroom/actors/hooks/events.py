@@ -170,7 +170,6 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
             "hook": event.name,
             "at": event.at,
             "rule": finding.rule,
-            **event.revision.known(),
         }
         owner = user_namespace(context.principal)
         store = StoreMemory(
@@ -179,7 +178,9 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
             namespace=f"{owner}:{segment(event.project)}" if event.project else owner,
             kind=finding.kind,
             tags=list(finding.tags),
-            metadata=msgspec.Raw(msgspec.json.encode({"provenance": provenance})),
+            metadata=msgspec.Raw(
+                msgspec.json.encode({"provenance": provenance, **event.revision.as_member()})
+            ),
             unreviewed=True,
             expected_version=0,
         )

@@ -14,8 +14,10 @@ from greenroom.actors.core.base.regular_files import UnreadableFileError, open_r
 _MAX_POINTER: Final = 8_192
 _MAX_REFS: Final = 4 << 20
 _MAX_BRANCH: Final = 200
+MEMBER: Final = "git"
+"""The member of the metadata of memories and sessions that notes where they were made."""
 _LINKED: Final = re.compile(r"/worktrees/[^/]+\s*\Z")
-_COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _BRANCH: Final = re.compile(r"ref: refs/heads/([^\x00-\x20\x7f~^:?*\[\\]+)")
 
 
@@ -37,9 +39,10 @@ class Revision(NamedTuple):
     branch: str = ""
     commit: str = ""
 
-    def known(self) -> dict[str, str]:
-        """Return what is known, as members of a JSON object."""
-        return {name: value for name, value in self._asdict().items() if value}
+    def as_member(self) -> dict[str, dict[str, str]]:
+        """Return what is known as a member of a JSON object; empty if nothing is."""
+        known = {name: value for name, value in self._asdict().items() if value}
+        return {MEMBER: known} if known else {}
 
 
 NO_REVISION: Final = Revision()
@@ -91,16 +94,19 @@ def read_revision(tree: WorkTree) -> Revision:
     """Return the branch and the commit that a work tree has checked out."""
     try:
         head = read_git_file(f"{tree.git}/HEAD").decode().rstrip("\n")
-        if _COMMIT.fullmatch(head):
+        if COMMIT.fullmatch(head):
             return Revision(commit=head)
         named = _BRANCH.fullmatch(head)
-        if named is None or len(named[1]) > _MAX_BRANCH or not named[1].isprintable():
-            return NO_REVISION
-        if any(part in {"", ".", ".."} for part in named[1].split("/")):
+        if named is None or not _is_branch(named[1]):
             return NO_REVISION
         return Revision(named[1], _commit_of(tree.common, f"refs/heads/{named[1]}"))
     except (NotAWorkTreeError, UnicodeDecodeError):
         return NO_REVISION
+
+
+def has_branch(tree: WorkTree, branch: str) -> bool:
+    """Return whether a repository has a branch of this name."""
+    return _is_branch(branch) and bool(_commit_of(tree.common, f"refs/heads/{branch}"))
 
 
 def is_linked(top: str) -> bool:
@@ -174,6 +180,11 @@ def _check_same_user(*places: str) -> None:
         raise NotAWorkTreeError(f"of {', '.join(owners.values())} each belongs to another user")
 
 
+def _is_branch(name: str) -> bool:
+    is_short = len(name) <= _MAX_BRANCH and name.isprintable()
+    return is_short and not any(part in {"", ".", ".."} for part in name.split("/"))
+
+
 def _commit_of(common: str, ref: str) -> str:
     """Return the commit of a reference, from its own file or the packed ones; empty if unborn."""
     try:
@@ -184,7 +195,7 @@ def _commit_of(common: str, ref: str) -> str:
         except NotAWorkTreeError:
             return ""
         commit = next((line[: -len(ref) - 1] for line in packed.splitlines() if line.endswith(f" {ref}")), "")
-    return commit if _COMMIT.fullmatch(commit) else ""
+    return commit if COMMIT.fullmatch(commit) else ""
 
 
 def _resolve(folder: str, named: str) -> str:

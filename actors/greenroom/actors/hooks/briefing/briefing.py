@@ -15,6 +15,7 @@ from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.resources.resource_uris import preferences_uri
 from greenroom.actors.core.resources.resources import ReadResource
 from greenroom.actors.core.validation.times import to_datetime
+from greenroom.actors.hooks.briefing.branches import set_apart_branches
 from greenroom.actors.hooks.briefing.context_lines import (
     NO_ROOM,
     Line,
@@ -68,7 +69,7 @@ async def build_briefing(
     works = await _works(context, event)
     tagged: list[FoundMemory] = []
     left_out: Counter[str] = Counter()
-    for hit in await _find_tagged(context, event):
+    for hit in await set_apart_branches(event, await _find_tagged(context, event)):
         why = why_withheld(hit, event.projects, state.memories)
         if why is None:
             tagged.append(hit)

@@ -17,6 +17,7 @@ from greenroom.actors.memories.requests.replies import FoundMemory
 MOST_OF_MEMORY: Final = 480
 """A line has at most this many characters of a memory."""
 MOST_OF_SOURCE: Final = 160
+_MOST_OF_BRANCH: Final = 60
 NO_ROOM: Final = "there was no room for it"
 """The reason for a memory that did not fit into the token budget."""
 
@@ -53,7 +54,11 @@ def render_memory(hit: FoundMemory, prompt: str = "") -> Line:
         signals=strongest(hit.components or {}),
         marks=marks_of(text[:MOST_OF_MEMORY], prompt),
     )
-    return Line(render_line(text, source, MOST_OF_MEMORY).text, given)
+    line = render_line(text, source, MOST_OF_MEMORY).text
+    if hit.of_branch:
+        branch = escape_untrusted(hit.of_branch, _MOST_OF_BRANCH)
+        line += f" [noted on branch {branch}, whose work is not in the present one]"
+    return Line(line, given)
 
 
 def why_withheld(hit: FoundMemory, projects: Sequence[str], has: Mapping[str, int]) -> str | None:

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from greenroom.actors.content.secrets.detect import LEFT_OUT
 from greenroom.actors.content.text.private_parts import PRIVATE
+from greenroom.actors.hooks.briefing.branches import set_apart_branches
 from greenroom.actors.hooks.briefing.context_lines import (
     NO_ROOM,
     Line,
@@ -79,7 +80,7 @@ async def find_memories(
     least = least_chance(outcome)
     left_out: Counter[str] = Counter()
     offered: list[Line] = []
-    for hit in outcome.hits:
+    for hit in await set_apart_branches(event, outcome.hits):
         why = (
             "it is too weak" if chance_of(hit) < least else why_withheld(hit, event.projects, state.memories)
         )

@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +20,7 @@ import trio
 
 from greenroom.actors.content.documents import Marks, mask_text
 from greenroom.actors.content.secrets.detect import LEFT_OUT_BEGINS
-from greenroom.actors.core.base.git_files import NotAWorkTreeError, WorkTree
+from greenroom.actors.core.base.git_files import COMMIT, NotAWorkTreeError, WorkTree
 from greenroom.actors.core.base.regular_files import UnreadableFileError
 from greenroom.actors.core.base.threads import read_in_thread
 from greenroom.actors.knowledge.ingest.files.exclusions import SECRET, content_reason, file_reason
@@ -39,6 +39,8 @@ _HEADING: Final = 20
 _BOTH: Final = f"{LEFT_OUT_BEGINS}line]"
 SECONDS: Final = 10.0
 """Time limit for all git commands that read the differences."""
+ANCESTRY_SECONDS: Final = 0.5
+"""Time limit for all git commands that read the history; a client's hook waits."""
 MASKING_SECONDS: Final = 20.0
 """Time limit for finding secrets in the changed files."""
 _NAMED: Final = 5
@@ -149,6 +151,28 @@ async def read_changes(root: str, path: str, closed: Sequence[str]) -> Changes:
         if time.cancelled_caught:
             raise NotAWorkTreeError(f"git did not answer within {SECONDS:g} s")
         return await _mask_changes(git, tree.top, below, found)
+
+
+async def find_unmerged(folder: str, head: str, commits: Collection[str]) -> set[str]:
+    """Return which commits a folder's repository has that are not in the history of ``head``.
+
+    All are full names of commits; nothing else may be given to git.
+
+    Raises:
+        NotAWorkTreeError: git cannot tell; the text says why.
+    """
+    if not all(map(COMMIT.fullmatch, (head, *commits))):
+        raise NotAWorkTreeError(f"{head}, {', '.join(commits)}: not all are names of commits")
+    tree = await read_in_thread(find_work_tree, folder)
+    program = await read_in_thread(_find_git, tree)
+    with TemporaryDirectory(prefix="greenroom-git-") as temporary:
+        with trio.move_on_after(ANCESTRY_SECONDS) as time:
+            git = await _prepare_git(tree, program, Path(temporary))
+            command = ("rev-list", "--ignore-missing", *commits, f"^{head}", "--")
+            printed, is_cut = await git.output(*command, limit=MAX_NAMES)
+        if time.cancelled_caught or is_cut:
+            raise NotAWorkTreeError("git did not tell in time which commits belong together")
+    return set(commits) & set(printed.split())
 
 
 async def _prepare_git(tree: WorkTree, program: str, temporary: Path) -> _Git:

@@ -126,7 +126,7 @@ def _make(session: Session, request: hook_messages.KeepTurns, context: Context) 
                 {
                     "client": request.of.client,
                     "client_session": request.of.session,
-                    **request.revision.known(),
+                    **request.revision.as_member(),
                 }
             )
         ),
