@@ -49,6 +49,11 @@ def agent_of(at: House, **reach: Any) -> Agent:
     return Agent(at.runtime, Principal(agent_id="cursor", user="ann"), client="cursor", reach=reaching)
 
 
+def metadata_of(read: Any) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.json.decode(read.metadata)
+    return found
+
+
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
     return repository(tmp_path / "shop")
@@ -88,11 +93,11 @@ async def test_what_is_said_in_a_worktree_is_kept_in_the_project_with_its_branch
         (session,) = (await ann.agent.ask(ListSessions(project_id=project_of_path(str(shop))))).sessions
         read = await ann.agent.ask(GetSession(session_id=session.session_id))
         noted = {"branch": "feature", "commit": made}
-        assert msgspec.json.decode(read.session.metadata)["git"] == noted
+        assert metadata_of(read.session)["git"] == noted
         page = await ann.agent.ask(ListMemories(namespace="user:ann"))
         (memory,) = (each for each in page.memories if "Kafka" in (each.content or ""))
         assert memory.namespace == f"user:ann:{project_of_path(str(shop))}"
-        assert msgspec.json.decode(memory.metadata)["git"] == noted
+        assert metadata_of(memory)["git"] == noted
 
 
 @pytest.mark.promise("projects.worktree", "projects.believed", "projects.older-ids")
@@ -110,7 +115,7 @@ async def test_a_session_begins_in_the_project_of_the_repository(
             began = await agent_of(at).ask(StartSession(workspace_path=str(folder), new=True))
             assert began.project_id == whole
         read = await agent_of(at).ask(GetSession(session_id=began.session_id))
-        assert msgspec.json.decode(read.session.metadata)["git"]["branch"] == "feature"
+        assert metadata_of(read.session)["git"]["branch"] == "feature"
         began = await agent_of(at).ask(StartSession(workspace_path=str(claim)))
         assert (began.project_id, began.offered) == (project_of_path(str(claim)), [])
         apart = agent_of(at, worktrees_apart=True)
@@ -152,7 +157,7 @@ async def test_what_was_noted_on_another_branch_is_last_and_marked_until_it_is_m
         await writer.ask(StartSession(workspace_path=str(tree), new=True))
         await writer.ask(StoreMemory(content=FACT, key="there", metadata=msgspec.Raw(b'{"n": 1}')))
         (memory,) = (await ann.agent.ask(ListMemories(filters=MemoryFilters(key="there")))).memories
-        assert msgspec.json.decode(memory.metadata).keys() == {"n", "git"}
+        assert metadata_of(memory).keys() == {"n", "git"}
         await ann.knows("The mascot of the team, the red fox, sleeps at noon", key="here")
 
         async def given(folder: Path, session: str) -> str:
