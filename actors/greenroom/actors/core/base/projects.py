@@ -46,7 +46,7 @@ def project_of_path(path: str) -> str:
 
 
 def project_elsewhere(folder: str) -> Project:
-    """Return the project of a folder of another machine, or one that must not be looked at."""
+    """Return the project of a folder that is not looked at, by its name alone."""
     return Project(project_of_path(folder), (), folder, NO_REVISION)
 
 

@@ -1,4 +1,4 @@
-"""Tell which memories were noted on another branch whose work is not in the present one.
+"""Tell which memories were noted on another branch, not merged into the present one.
 
 It decides the order of memories and a mark, never who may see them.
 """

@@ -119,7 +119,7 @@ class StartSession(Procedure[SessionStarted], frozen=True, metaclass=CheckedWhen
         return await self._answer_started(client, tool, await self._start(client, start))
 
     async def _find_project(self, client: PassportClient) -> Project | None:
-        """Return the project of the client's folder, if the client told its folder."""
+        """Return the project of the client's folder, if that is known."""
         if self.workspace_path is None:
             return None
         return await read_in_thread(client.session.find_project, self.workspace_path)

@@ -61,7 +61,7 @@ async def ensure_corpus(
     root: str | None = None,
     project: str | None = None,
 ) -> CorpusRow:
-    """Return the corpus with a name, or create it; with ``root``, create a workspace of a project."""
+    """Return the corpus with a name, or create it; with ``root``, a project's workspace."""
     check_owner(principal, name)
     row = await runtime.query(FindCorpus(name=name), principal=principal)
     if row is not None and root in {None, row.root} and project in {None, *row.projects[:1]}:

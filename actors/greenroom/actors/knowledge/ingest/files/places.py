@@ -102,7 +102,7 @@ def may_look(path: str, reach: Reach) -> bool:
 
 
 def find_project_of(folder: str, reach: Reach) -> Project:
-    """Return a folder's project; the folder is looked at only if the caller may work there."""
+    """Return a folder's project; look at the folder only if the caller may."""
     is_open = reach.roots is None or reach.takes_client_folders
     if not is_open and "\0" not in folder:
         path = os.path.realpath(folder)
