@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from support.repositories import commit, git, linked, repository
 
-from greenroom.actors.core.base.git_files import Revision
-from greenroom.actors.core.base.projects import find_project, project_of_path
+from greenroom.actors.core.git.git_files import Revision
+from greenroom.actors.core.git.projects import find_project, project_of_path
 
 
 def project(folder: Path, *, apart: bool = False) -> str:

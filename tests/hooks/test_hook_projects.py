@@ -22,7 +22,7 @@ from greenroom.actors import (
     StartSession,
     StoreMemory,
 )
-from greenroom.actors.core.base.projects import find_project, project_of_path
+from greenroom.actors.core.git.projects import find_project, project_of_path
 from greenroom.testing import VirtualClock
 
 if TYPE_CHECKING:

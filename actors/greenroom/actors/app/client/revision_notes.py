@@ -7,8 +7,8 @@ from typing import Final
 import msgspec
 
 from greenroom.actors.app.client.context import ClientContext
-from greenroom.actors.core.base.git_files import MEMBER
 from greenroom.actors.core.base.threads import read_in_thread
+from greenroom.actors.core.git.git_files import MEMBER
 from greenroom.actors.memories.requests.requests import StoreMemory, UpdateMemory
 
 _NOTED: Final = (StoreMemory, UpdateMemory)
@@ -24,7 +24,7 @@ def is_noted(request: object, client: ClientContext) -> bool:
 async def note_revision(
     request: StoreMemory | UpdateMemory, client: ClientContext
 ) -> StoreMemory | UpdateMemory:
-    """Add the revision of the client's folder to a memory's metadata, unless the metadata names one."""
+    """Add the revision of the client's folder to a memory's metadata."""
     folder = _folder_of(client)
     assert folder is not None, "as `is_noted` says"
     member = (await read_in_thread(client.session.find_project, folder)).revision.as_member()
@@ -39,5 +39,5 @@ async def note_revision(
 
 
 def _folder_of(client: ClientContext) -> str | None:
-    """Return the folder that the client works in: the one that it told, or the first configured one."""
+    """Return the client's own folder, or else the first configured one."""
     return client.session.folder or next(iter(client.files.reach.workspaces), None)

@@ -17,8 +17,8 @@ from greenroom.actors.app.client.context import ClientContext
 from greenroom.actors.app.prompts.context import Kind, Piece, language_of
 from greenroom.actors.content.secrets.detect import LEFT_OUT_BEGINS
 from greenroom.actors.core.auth import scopes
-from greenroom.actors.core.base.git_files import NotAWorkTreeError
 from greenroom.actors.core.base.threads import read_in_thread
+from greenroom.actors.core.git.git_files import NotAWorkTreeError
 from greenroom.actors.core.replies.memory_types import by_author
 from greenroom.actors.knowledge.corpora.requests.code_relations import Dependency
 from greenroom.actors.knowledge.corpora.requests.code_requests import (

@@ -102,7 +102,7 @@ class ReadProject(Procedure[ProjectResource], frozen=True, kw_only=True):
 
 
 def corpora_of(project_id: str, visible: Iterable[CorpusRow]) -> list[CorpusRow]:
-    """Return the corpora of a project, and the indexes of its folder and its linked work trees."""
+    """Return the corpora of a project, and the indexes of its work trees."""
     owner = PROJECT + segment(project_id)
     return [row for row in visible if row.owner == owner or project_id in row.projects]
 

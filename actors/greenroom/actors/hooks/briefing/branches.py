@@ -12,7 +12,8 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.core.base.git_files import (
+from greenroom.actors.core.base.threads import read_in_thread
+from greenroom.actors.core.git.git_files import (
     COMMIT,
     MEMBER,
     NO_REVISION,
@@ -22,8 +23,7 @@ from greenroom.actors.core.base.git_files import (
     has_branch,
     open_work_tree,
 )
-from greenroom.actors.core.base.threads import read_in_thread
-from greenroom.actors.knowledge.workspaces.changes import find_unmerged
+from greenroom.actors.core.git.guarded_git import find_unmerged
 from greenroom.actors.memories.requests.replies import FoundMemory
 from greenroom.actors.sessions.requests.hook_events import HookEvent
 

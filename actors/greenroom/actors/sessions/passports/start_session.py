@@ -12,9 +12,9 @@ from msgspec import UNSET, Meta
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.principal import Principal
-from greenroom.actors.core.base.git_files import NO_REVISION
-from greenroom.actors.core.base.projects import Project
 from greenroom.actors.core.base.threads import read_in_thread
+from greenroom.actors.core.git.git_files import NO_REVISION
+from greenroom.actors.core.git.projects import Project
 from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt

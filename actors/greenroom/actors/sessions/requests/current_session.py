@@ -12,8 +12,8 @@ import msgspec
 
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth.principal import Principal
-from greenroom.actors.core.base.projects import Project, project_elsewhere
 from greenroom.actors.core.client import Client
+from greenroom.actors.core.git.projects import Project, project_elsewhere
 from greenroom.actors.sessions.requests import handover, session_context
 from greenroom.actors.sessions.requests.requests import AddMessage
 from greenroom.runtime import Address, GreenroomError, Message, RuntimeClient, Subscriber

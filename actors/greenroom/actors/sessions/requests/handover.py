@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from greenroom.actors.core.base.git_files import NO_REVISION, Revision
+from greenroom.actors.core.git.git_files import NO_REVISION, Revision
 from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.replies.replies import Reply, ToolCall
 from greenroom.actors.core.validation import types

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from greenroom.actors.core.base.git_files import Revision
+from greenroom.actors.core.git.git_files import Revision
 
 HookName = Literal["session-start", "user-prompt", "pre-compact", "post-tool", "stop", "session-end"]
 """The moments of a client's session at which the client runs our hook."""

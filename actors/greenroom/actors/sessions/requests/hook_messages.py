@@ -11,7 +11,7 @@ import msgspec
 
 from greenroom.actors.core.auth.namespaces import user_namespace
 from greenroom.actors.core.auth.principal import Principal
-from greenroom.actors.core.base.git_files import NO_REVISION, Revision
+from greenroom.actors.core.git.git_files import NO_REVISION, Revision
 from greenroom.actors.memories.recall.replies import Beginning, GivenMemory
 from greenroom.actors.sessions.requests.handover import Offer
 from greenroom.actors.sessions.requests.hook_events import HookEvent, Turn

@@ -11,7 +11,7 @@ from pathlib import Path
 from greenroom.actors.content.secrets.detect import without_secrets
 from greenroom.actors.content.text.truncate import truncate_middle
 from greenroom.actors.core.auth.principal import Principal
-from greenroom.actors.core.base.projects import find_project
+from greenroom.actors.core.git.projects import find_project
 from greenroom.actors.sessions.requests.hook_events import MAX_PROMPT, HookEvent, HookName, Turn
 from greenroom.transports.clients.hooks.client_json import replace_surrogates
 from greenroom.transports.clients.hooks.dialects import DIALECTS, HookInput

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from greenroom.actors.core.auth import errors as auth_errors
-from greenroom.actors.core.base.projects import Project, find_project, project_elsewhere
 from greenroom.actors.core.client import Client
+from greenroom.actors.core.git.projects import Project, find_project, project_elsewhere
 from greenroom.actors.knowledge.ingest.files.exclusions import (
     MARKS_OF_REPOSITORY,
     SECRET,

@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from greenroom.actors.core.base.git_files import is_linked
 from greenroom.actors.core.base.regular_files import UnreadableFileError
 from greenroom.actors.core.base.unicode_forms import compose
+from greenroom.actors.core.git.git_files import is_linked
 from greenroom.actors.knowledge.ingest.files.exclusions import (
     COPIED,
     HIDDEN,

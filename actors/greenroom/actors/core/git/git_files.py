@@ -1,4 +1,4 @@
-"""Read what git keeps of a folder: its work tree, its repository, its branch. No git runs.
+"""Read what git keeps of a folder, without git: work tree, repository, branch.
 
 Nothing else reads `.git`. Each hook of a client runs this, so it imports next to nothing.
 """
@@ -78,7 +78,7 @@ def open_work_tree(top: str) -> WorkTree:
 
 
 def find_main_folder(tree: WorkTree) -> str:
-    """Return the folder that stands for a repository: its main work tree, or the bare repository itself."""
+    """Return a repository's main work tree, or the bare repository itself."""
     common = os.path.realpath(tree.common)
     if common == os.path.realpath(tree.git):
         return tree.top
@@ -186,7 +186,7 @@ def _is_branch(name: str) -> bool:
 
 
 def _commit_of(common: str, ref: str) -> str:
-    """Return the commit of a reference, from its own file or the packed ones; empty if unborn."""
+    """Return the commit of a reference; empty for a branch without commits."""
     try:
         commit = _read_line(f"{common}/{ref}")
     except NotAWorkTreeError:

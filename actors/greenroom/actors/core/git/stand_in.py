@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from greenroom.actors.core.base.git_files import (
+from greenroom.actors.core.git.git_files import (
     NotAWorkTreeError,
     WorkTree,
     find_top,

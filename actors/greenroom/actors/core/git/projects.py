@@ -1,4 +1,7 @@
-"""Which project a folder belongs to. Each hook of a client runs this, so it imports next to nothing."""
+"""Which project a folder belongs to.
+
+Each hook of a client runs this, so it imports next to nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import re
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from greenroom.actors.core.base.git_files import (
+from greenroom.actors.core.git.git_files import (
     NO_REVISION,
     NotAWorkTreeError,
     Revision,
@@ -38,7 +41,7 @@ class Project(NamedTuple):
 
 
 def project_of_path(path: str) -> str:
-    """Return the id of the project of a path: the folder's name and digits that distinguish it."""
+    """Return the project of a path: the folder's name and digits that distinguish it."""
     plain = path.replace("\\", "/").rstrip("/") or "/"
     name = _NO_PROJECT.sub("-", plain.rpartition("/")[2]).strip("-.")[:_MAX_SLUG] or "workspace"
     digest = blake2b(plain.encode(errors="surrogatepass"), digest_size=DIGEST_BYTES).hexdigest()
