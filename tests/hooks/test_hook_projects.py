@@ -19,10 +19,11 @@ from greenroom.actors import (
     MemoryFilters,
     Principal,
     Reach,
+    RecallContext,
     StartSession,
     StoreMemory,
 )
-from greenroom.actors.core.git.projects import find_project, project_of_path
+from greenroom.actors.core.git.projects import PlaceOfWork, find_project, project_of_path
 from greenroom.testing import VirtualClock
 
 if TYPE_CHECKING:
@@ -144,6 +145,14 @@ async def test_what_a_folder_has_under_an_older_id_is_given_there(
         assert (began.session_id, began.project_id) == (left.session_id, older)
 
 
+async def recalled(agent: Agent, folder: Path) -> dict[str, str]:
+    """Return the branches of what a recall finds, by key."""
+    await agent.ask(StartSession(workspace_path=str(folder), new=True))
+    place = PlaceOfWork(str(folder), "main", git(folder, "rev-parse", "HEAD"))
+    found = await agent.ask(RecallContext(task="which red fox is the mascot of the team", place=place))
+    return {each.key: each.branch for each in found.memories if each.key in {"here", "there"}}
+
+
 @pytest.mark.promise("projects.branches")
 async def test_what_was_noted_on_another_branch_is_last_and_marked_until_it_is_merged_or_gone(
     shop: Path, tmp_path: Path
@@ -168,6 +177,12 @@ async def test_what_was_noted_on_another_branch_is_last_and_marked_until_it_is_m
         text = await given(shop, "s2")
         assert mark in text
         assert text.index("sleeps at noon") < text.index("Vermilion")
+        found = await recalled(agent_of(at), shop)
+        assert found == {"there": "feature", "here": ""}
+        assert list(found) == ["here", "there"]
+        # Whoever names a place in which it does not work is told nothing of it.
+        stranger = agent_of(at, takes_client_folders=False)
+        assert set((await recalled(stranger, shop)).values()) == {""}
         commit(shop, "third.py")
         git(shop, "merge", "-q", "--no-edit", "feature")
         text = await given(shop, "s3")

@@ -16,7 +16,7 @@ from greenroom.actors.app.addressing import Addressing, idempotency_scope
 from greenroom.actors.app.client.context import ClientContext, ServerPort
 from greenroom.actors.app.client.noted_work import NOTED
 from greenroom.actors.app.client.prompts import PromptSource
-from greenroom.actors.app.client.revision_notes import is_noted, note_revision
+from greenroom.actors.app.client.revision_notes import is_noted, note_revision, place_of_work
 from greenroom.actors.app.client.work_notes import WorkNotes
 from greenroom.actors.app.emptiness.explaining import EXPLANATIONS, explain_empty
 from greenroom.actors.app.emptiness.narrowing import Asker
@@ -45,6 +45,7 @@ from greenroom.actors.core.validation.parse import check_request
 from greenroom.actors.knowledge.ingest.files.places import Reach
 from greenroom.actors.knowledge.workspaces.index_lease import Workspaces
 from greenroom.actors.memories.recall.key_resolution import BY_KEY, MISSES, KeyResolver, is_missed
+from greenroom.actors.memories.recall.recall_context import RecallContext
 from greenroom.actors.memories.storage.quota import Quota
 from greenroom.actors.sessions.passports.signing import PassportOptions
 from greenroom.actors.sessions.requests.current_session import SessionLocator
@@ -442,6 +443,8 @@ class Agent:
 
     async def _of_several(self, request: Any) -> Any:
         """Run a request that no single actor answers."""
+        if isinstance(request, RecallContext):
+            request = await place_of_work(request, self._client_state)
         procedure: Any = self._addressing.in_full(request)
         if procedure.runs != "here":
             return await self._runtime.query(procedure, principal=self.principal)

@@ -1,4 +1,4 @@
-"""Note with a memory which branch and commit its writer had checked out."""
+"""Note a client's branch and commit with its memories, and recall by them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import msgspec
 from greenroom.actors.app.client.context import ClientContext
 from greenroom.actors.core.base.threads import read_in_thread
 from greenroom.actors.core.git.git_files import MEMBER
+from greenroom.actors.core.git.projects import PlaceOfWork
+from greenroom.actors.memories.recall.recall_context import RecallContext
 from greenroom.actors.memories.requests.requests import StoreMemory, UpdateMemory
 
 _NOTED: Final = (StoreMemory, UpdateMemory)
@@ -38,6 +40,17 @@ async def note_revision(
     return msgspec.structs.replace(request, metadata=msgspec.Raw(msgspec.json.encode(noted)))
 
 
+async def place_of_work(request: RecallContext, client: ClientContext) -> RecallContext:
+    """Replace the place in a request by the client's own."""
+    place, folder = None, _folder_of(client)
+    if folder is not None:
+        revision = (await read_in_thread(client.session.find_project, folder)).revision
+        place = PlaceOfWork(folder, *revision) if revision.commit else None
+    return msgspec.structs.replace(request, place=place)
+
+
 def _folder_of(client: ClientContext) -> str | None:
-    """Return the client's own folder, or else the first configured one."""
-    return client.session.folder or next(iter(client.files.reach.workspaces), None)
+    """Return the client's folder; on this user's own connection, else the first configured one."""
+    reach = client.files.reach
+    configured = reach.workspaces if reach.takes_client_folders else ()
+    return client.session.folder or next(iter(configured), None)

@@ -19,6 +19,7 @@ from greenroom.actors.content.secrets.detect import LEFT_OUT_BEGINS
 from greenroom.actors.core.auth import scopes
 from greenroom.actors.core.base.threads import read_in_thread
 from greenroom.actors.core.git.git_files import NotAWorkTreeError
+from greenroom.actors.core.git.projects import PlaceOfWork
 from greenroom.actors.core.replies.memory_types import by_author
 from greenroom.actors.knowledge.corpora.requests.code_relations import Dependency
 from greenroom.actors.knowledge.corpora.requests.code_requests import (
@@ -234,20 +235,23 @@ class Gathering:
         with self._or_say("memories"):
             named = self._client.session.own_project
             here = None
-            if self._root is not None and named is None:
+            if self._root is not None:
                 here = await read_in_thread(self._client.session.find_project, self._root)
             request = RecallContext(
                 task=task[:MAX_TASK],
                 max_tokens=MEMORY_TOKENS,
                 unreviewed=False,
                 unasked_for=named or ("" if here is None else here.project_id),
-                older=[] if here is None else list(here.older),
+                place=None if here is None else PlaceOfWork(here.top, *here.revision),
+                older=list(here.older) if here is not None and named in {None, here.project_id} else [],
             )
             found = await self._client.runtime.query(request, principal=self._client.principal)
             for each in found.memories[:MEMORIES]:
                 said = each.content if each.content is not None else bytes(each.value or b"").decode()
                 by = by_author(each.author, each.imported, each.updated_by)
                 source = f"memory {each.key} in {each.namespace}{by}, {each.created_at:%Y-%m-%d}"
+                if each.branch:
+                    source += f", noted on branch {each.branch}, whose work is not in the present one"
                 self._add("memory", "Remembered", source, said, share=0.08)
             if not found.memories:
                 self.missing.append("memories: nothing is remembered that fits")

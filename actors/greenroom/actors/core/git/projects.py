@@ -40,6 +40,14 @@ class Project(NamedTuple):
     revision: Revision
 
 
+class PlaceOfWork(NamedTuple):
+    """A folder of work, and what is checked out there."""
+
+    folder: str
+    branch: str
+    commit: str
+
+
 def project_of_path(path: str) -> str:
     """Return the project of a path: the folder's name and digits that distinguish it."""
     plain = path.replace("\\", "/").rstrip("/") or "/"

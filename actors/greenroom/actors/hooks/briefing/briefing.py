@@ -15,7 +15,6 @@ from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.resources.resource_uris import preferences_uri
 from greenroom.actors.core.resources.resources import ReadResource
 from greenroom.actors.core.validation.times import to_datetime
-from greenroom.actors.hooks.briefing.branches import set_apart_branches
 from greenroom.actors.hooks.briefing.context_lines import (
     NO_ROOM,
     Line,
@@ -26,6 +25,7 @@ from greenroom.actors.hooks.briefing.context_lines import (
 )
 from greenroom.actors.memories.preferences.actor import preferences_address
 from greenroom.actors.memories.preferences.requests import KnownPreferences
+from greenroom.actors.memories.recall.branches import set_apart_branches
 from greenroom.actors.memories.recall.recall_context import near_roots
 from greenroom.actors.memories.recall.search_all_roots import SearchSpec, find
 from greenroom.actors.memories.requests.replies import FoundMemory, MemoryFilters
@@ -69,7 +69,7 @@ async def build_briefing(
     works = await _works(context, event)
     tagged: list[FoundMemory] = []
     left_out: Counter[str] = Counter()
-    for hit in await set_apart_branches(event, await _find_tagged(context, event)):
+    for hit in await set_apart_branches(event.place, await _find_tagged(context, event)):
         why = why_withheld(hit, event.projects, state.memories)
         if why is None:
             tagged.append(hit)

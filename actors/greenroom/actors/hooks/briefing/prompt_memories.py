@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 
 from greenroom.actors.content.secrets.detect import LEFT_OUT
 from greenroom.actors.content.text.private_parts import PRIVATE
-from greenroom.actors.hooks.briefing.branches import set_apart_branches
 from greenroom.actors.hooks.briefing.context_lines import (
     NO_ROOM,
     Line,
@@ -16,6 +15,7 @@ from greenroom.actors.hooks.briefing.context_lines import (
     render_memory,
     why_withheld,
 )
+from greenroom.actors.memories.recall.branches import set_apart_branches
 from greenroom.actors.memories.recall.recall_context import least_chance, near_roots
 from greenroom.actors.memories.recall.search_all_roots import SearchSpec, chance_of, find
 from greenroom.actors.memories.requests.replies import MemoryFilters
@@ -80,7 +80,7 @@ async def find_memories(
     least = least_chance(outcome)
     left_out: Counter[str] = Counter()
     offered: list[Line] = []
-    for hit in await set_apart_branches(event, outcome.hits):
+    for hit in await set_apart_branches(event.place, outcome.hits):
         why = (
             "it is too weak" if chance_of(hit) < least else why_withheld(hit, event.projects, state.memories)
         )

@@ -21,12 +21,14 @@ from greenroom.actors.core.auth.namespaces import (
     user_namespace,
 )
 from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.git.projects import PlaceOfWork
 from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.replies import memory_types as kinds
 from greenroom.actors.core.replies import paging
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.memories.recall import replies
+from greenroom.actors.memories.recall.branches import set_apart_branches
 from greenroom.actors.memories.recall.emptiness import with_reason
 from greenroom.actors.memories.recall.replies import HOOKS, GivenMemory, NoteRecalled, RecalledMemory
 from greenroom.actors.memories.recall.scatter_gather import Root
@@ -78,6 +80,7 @@ class RecallContext(
         unreviewed: As in `MemoryFilters`; no parameter.
         unasked_for: The project (empty for none), if a hook recalls on its own. Then the reply has only
             memories of the user and of that project that probably matter; no parameter.
+        place: Where the caller works; memories of other branches come last and name these; no parameter.
         older: Older ids of that project; no parameter.
     """
 
@@ -88,6 +91,7 @@ class RecallContext(
     kind: kinds.AKind | None = None
     unreviewed: Annotated[bool | None, Meta(extra_json_schema=types.UNLISTED)] = None
     unasked_for: Annotated[str | None, Meta(extra_json_schema=types.UNLISTED)] = None
+    place: Annotated[PlaceOfWork | None, Meta(extra_json_schema=types.UNLISTED)] = None
     older: Annotated[list[str], Meta(extra_json_schema=types.UNLISTED)] = msgspec.field(default_factory=list)
 
     async def run(self, context: ProcedureContext) -> replies.ContextRecalled:
@@ -107,6 +111,8 @@ class RecallContext(
                 for each in hits
                 if chance_of(each) >= least and is_near(each.memory.namespace, self.unasked_for, *self.older)
             ]
+        if self.place is not None:
+            hits = await set_apart_branches(self.place, hits)
         candidates = [replies.to_recalled(each) for each in hits]
         kept, tokens = paging.take_fitting(candidates, self.max_tokens)
         count_uses(context, outcome, ((each.namespace, each.memory_id) for each in kept))

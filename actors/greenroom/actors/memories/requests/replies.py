@@ -325,7 +325,7 @@ class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
         components: The parts of the score, with ``debug``.
         compressed: The content or value as stored, if that is requested; then the memory has neither.
         own: Whether it belongs to the caller's user, and that user's agents wrote the newest version.
-        of_branch: The other branch on which it was noted, if hooks found that out.
+        of_branch: The other branch on which it was noted, if that was looked up.
         weighed_as: With ``debug``: the kind of memory and the vectors by which the weights were chosen.
     """
 

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from greenroom.actors.core.git.git_files import Revision
+from greenroom.actors.core.git.projects import PlaceOfWork
 
 HookName = Literal["session-start", "user-prompt", "pre-compact", "post-tool", "stop", "session-end"]
 """The moments of a client's session at which the client runs our hook."""
@@ -70,6 +71,11 @@ class HookEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
     def projects(self) -> tuple[str, ...]:
         """The ids of the folder's project, the present one first; empty for no project."""
         return (self.project, *self.older) if self.project else ()
+
+    @property
+    def place(self) -> PlaceOfWork:
+        """The folder, and what was checked out there."""
+        return PlaceOfWork(self.folder, self.branch, self.commit)
 
     @property
     def revision(self) -> Revision:

@@ -24,8 +24,8 @@ from greenroom.actors.core.git.git_files import (
     open_work_tree,
 )
 from greenroom.actors.core.git.guarded_git import find_unmerged
+from greenroom.actors.core.git.projects import PlaceOfWork
 from greenroom.actors.memories.requests.replies import FoundMemory
-from greenroom.actors.sessions.requests.hook_events import HookEvent
 
 _MOST_KNOWN: Final = 10_000
 _MOST_COMMITS: Final = 200
@@ -38,16 +38,16 @@ class _Noted(msgspec.Struct, frozen=True):
     git: dict[str, str] = msgspec.field(name=MEMBER, default_factory=dict)
 
 
-async def set_apart_branches(event: HookEvent, hits: Sequence[FoundMemory]) -> list[FoundMemory]:
+async def set_apart_branches(work: PlaceOfWork, hits: Sequence[FoundMemory]) -> list[FoundMemory]:
     """Return the hits, those of another branch last; these name the branch in ``of_branch``.
 
     A hit is of another branch while the branch exists here and its commit is not in the present history.
     """
-    if not event.commit:
+    if not work.commit:
         return list(hits)
     noted = list(map(_revision_of, hits))
-    others = {each for each in noted if each.commit and each.branch not in {"", event.branch}}
-    apart = await _not_here(event, others) if others else set()
+    others = {each for each in noted if each.commit and each.branch not in {"", work.branch}}
+    apart = await _not_here(work, others) if others else set()
     named = [
         msgspec.structs.replace(hit, of_branch=revision.branch) if revision in apart else hit
         for hit, revision in zip(hits, noted, strict=True)
@@ -67,20 +67,20 @@ def _revision_of(hit: FoundMemory) -> Revision:
     return Revision(branch, commit) if COMMIT.fullmatch(commit) else NO_REVISION
 
 
-async def _not_here(event: HookEvent, others: Iterable[Revision]) -> set[Revision]:
-    """Return the revisions of branches that exist in the event's repository and are not merged."""
-    folder = await read_in_thread(os.path.realpath, event.folder)
+async def _not_here(work: PlaceOfWork, others: Iterable[Revision]) -> set[Revision]:
+    """Return the revisions of branches that exist in a folder's repository and are not merged."""
+    folder = await read_in_thread(os.path.realpath, work.folder)
     present = sorted(await read_in_thread(_of_branches, folder, others))[:_MOST_COMMITS]
-    asked = {each.commit for each in present if (event.commit, each.commit) not in _known}
+    asked = {each.commit for each in present if (work.commit, each.commit) not in _known}
     try:
-        unmerged = await find_unmerged(folder, event.commit, asked) if asked else set()
+        unmerged = await find_unmerged(folder, work.commit, asked) if asked else set()
     except NotAWorkTreeError as error:  # by their names alone they are of other branches
         logger.debug("no history of %s: %s", folder, error)
         return set(present)
     if len(_known) > _MOST_KNOWN:
         _known.clear()
-    _known.update(((event.commit, each), each not in unmerged) for each in asked)
-    return {each for each in present if not _known[event.commit, each.commit]}
+    _known.update(((work.commit, each), each not in unmerged) for each in asked)
+    return {each for each in present if not _known[work.commit, each.commit]}
 
 
 def _of_branches(folder: str, others: Iterable[Revision]) -> list[Revision]:
