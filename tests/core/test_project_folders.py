@@ -10,7 +10,8 @@ import pytest
 from support.repositories import commit, git, linked, repository
 
 from greenroom.actors.core.git.git_files import Revision
-from greenroom.actors.core.git.projects import find_project, project_of_path
+from greenroom.actors.core.git.project_names import project_of_path
+from greenroom.actors.core.git.projects import find_project
 
 
 def project(folder: Path, *, apart: bool = False) -> str:

@@ -23,7 +23,8 @@ from greenroom.actors import (
     StartSession,
     StoreMemory,
 )
-from greenroom.actors.core.git.projects import PlaceOfWork, find_project, project_of_path
+from greenroom.actors.core.git.project_names import project_of_path
+from greenroom.actors.core.git.projects import PlaceOfWork, find_project
 from greenroom.testing import VirtualClock
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from support.agents import FAST, wire
 from support.repositories import commit, linked, repository
 
 from greenroom.actors import REQUESTS, Agent, Principal, Reach, ReadResource, open_greenroom, parse_request
-from greenroom.actors.core.git.projects import project_of_path
+from greenroom.actors.core.git.project_names import project_of_path
 from greenroom.actors.knowledge.corpora.tools.corpus_admin import ensure_corpus
 from greenroom.actors.knowledge.workspaces.index_lease import open_workspaces
 from greenroom.actors.knowledge.workspaces.places import workspace_name

@@ -29,7 +29,7 @@ from greenroom.actors.core.auth.policy import (
     moved_partition,
     owns_memory,
 )
-from greenroom.actors.core.git.projects import project_of_path
+from greenroom.actors.core.git.project_names import project_of_path
 from greenroom.runtime import Address, Refusal
 
 

@@ -15,7 +15,7 @@ from hashlib import blake2b
 import msgspec
 
 from greenroom.actors.core.auth.principal import Principal
-from greenroom.actors.core.git.projects import DIGEST_BYTES
+from greenroom.actors.core.git.project_names import DIGEST_BYTES
 from greenroom.runtime import Address
 
 KIND = "memory"

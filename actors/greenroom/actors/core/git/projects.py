@@ -6,9 +6,7 @@ Each hook of a client runs this, so it imports next to nothing.
 from __future__ import annotations
 
 import os
-import re
-from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from greenroom.actors.core.git.git_files import (
     NO_REVISION,
@@ -19,10 +17,7 @@ from greenroom.actors.core.git.git_files import (
     open_work_tree,
     read_revision,
 )
-
-_NO_PROJECT: Final = re.compile(r"[^A-Za-z0-9_.-]+")
-_MAX_SLUG: Final = 60
-DIGEST_BYTES: Final = 4
+from greenroom.actors.core.git.project_names import project_of_path
 
 
 class Project(NamedTuple):
@@ -46,14 +41,6 @@ class PlaceOfWork(NamedTuple):
     folder: str
     branch: str
     commit: str
-
-
-def project_of_path(path: str) -> str:
-    """Return the project of a path: the folder's name and digits that distinguish it."""
-    plain = path.replace("\\", "/").rstrip("/") or "/"
-    name = _NO_PROJECT.sub("-", plain.rpartition("/")[2]).strip("-.")[:_MAX_SLUG] or "workspace"
-    digest = blake2b(plain.encode(errors="surrogatepass"), digest_size=DIGEST_BYTES).hexdigest()
-    return f"{name}-{digest}"
 
 
 def project_elsewhere(folder: str) -> Project:

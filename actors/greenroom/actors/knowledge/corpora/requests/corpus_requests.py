@@ -15,7 +15,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.content.documents.document_types import Digest, Document
 from greenroom.actors.core.auth.corpora import DEFAULT_CORPUS as DEFAULT_CORPUS
-from greenroom.actors.core.git.projects import project_of_path
+from greenroom.actors.core.git.project_names import project_of_path
 from greenroom.actors.core.replies.damage import Damaged
 from greenroom.actors.core.replies.grades import Grade
 from greenroom.actors.core.replies.memory_types import Fraction

@@ -18,7 +18,7 @@ from greenroom.actors.core.auth.policy import ChangeLabel
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.auth.scopes import CODE, KNOWLEDGE
 from greenroom.actors.core.base.unicode_forms import forms
-from greenroom.actors.core.git.projects import project_of_path
+from greenroom.actors.core.git.project_names import project_of_path
 from greenroom.actors.core.replies.damage import damaged_entry
 from greenroom.actors.core.resources.resource_uris import (
     corpus_uri,
