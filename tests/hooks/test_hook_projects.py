@@ -170,6 +170,9 @@ async def test_what_was_noted_on_another_branch_is_last_and_marked_until_it_is_m
         assert metadata_of(memory).keys() == {"n", "git"}
         await ann.knows("The mascot of the team, the red fox, sleeps at noon", key="here")
 
+        odd = msgspec.Raw(b'{"git": {"branch": "feature", "commit": "--output=/x"}}')  # nothing for git
+        await ann.knows("The red fox, mascot of the team, has an office", key="odd", metadata=odd)
+
         async def given(folder: Path, session: str) -> str:
             return await ann.asks(PROMPT, session, **at_work_in(folder))
 
@@ -177,6 +180,7 @@ async def test_what_was_noted_on_another_branch_is_last_and_marked_until_it_is_m
         assert mark not in await given(tree, "s1")
         text = await given(shop, "s2")
         assert mark in text
+        assert text.count(mark) == 1
         assert text.index("sleeps at noon") < text.index("Vermilion")
         found = await recalled(agent_of(at), shop)
         assert found == {"there": "feature", "here": ""}

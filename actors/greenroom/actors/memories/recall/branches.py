@@ -29,8 +29,8 @@ from greenroom.actors.memories.requests.replies import FoundMemory
 
 _MOST_KNOWN: Final = 10_000
 _MOST_COMMITS: Final = 200
-_known: dict[tuple[str, str], bool] = {}
-"""Whether the second commit is in the history of the first; that never changes."""
+_known: dict[tuple[str, str, str], bool] = {}
+"""By folder, head and commit: whether the commit is in the head's history, or not in the repository."""
 logger = logging.getLogger(__name__)
 
 
@@ -71,16 +71,18 @@ async def _not_here(work: PlaceOfWork, others: Iterable[Revision]) -> set[Revisi
     """Return the revisions of branches that exist in a folder's repository and are not merged."""
     folder = await read_in_thread(os.path.realpath, work.folder)
     present = sorted(await read_in_thread(_of_branches, folder, others))[:_MOST_COMMITS]
-    asked = {each.commit for each in present if (work.commit, each.commit) not in _known}
+    known = {each.commit: _known.get((folder, work.commit, each.commit)) for each in present}
+    asked = [commit for commit, is_here in known.items() if is_here is None]
     try:
-        unmerged = await find_unmerged(folder, work.commit, asked) if asked else set()
+        unmerged = await find_unmerged(folder, work.commit, asked) if asked else ()
     except NotAWorkTreeError as error:  # by their names alone they are of other branches
         logger.debug("no history of %s: %s", folder, error)
         return set(present)
     if len(_known) > _MOST_KNOWN:
         _known.clear()
-    _known.update(((work.commit, each), each not in unmerged) for each in asked)
-    return {each for each in present if not _known[work.commit, each.commit]}
+    for commit in asked:
+        known[commit] = _known[folder, work.commit, commit] = commit not in unmerged
+    return {each for each in present if not known[each.commit]}
 
 
 def _of_branches(folder: str, others: Iterable[Revision]) -> list[Revision]:
