@@ -72,6 +72,10 @@ def test_submodules_and_clones_are_projects_of_their_own(shop: Path, tmp_path: P
     tree = linked(shop, tmp_path / "shop-feature")
     git(tree, "submodule", "update", "-q", "--init")
     git(tmp_path, "clone", "-q", "--shared", str(shop), "borrowing")
+    of_module = linked(shop / "vendor", tmp_path / "vendor-fix", "fix")
+    assert project(of_module) == own(shop / "vendor")
+    (shop / "vendor/.git").write_text("gitdir: ../.git/modules/elsewhere\n")
+    assert project(of_module) == own(shop / ".git/modules/vendor")
     for each in (shop / "vendor", tree / "vendor", tmp_path / "borrowing"):
         assert project(each) == own(each)
 

@@ -17,6 +17,7 @@ _MAX_BRANCH: Final = 200
 MEMBER: Final = "git"
 """The member of the metadata of memories and sessions that notes where they were made."""
 _LINKED: Final = re.compile(r"/worktrees/[^/]+\s*\Z")
+_MODULE: Final = re.compile(r"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE)
 COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _BRANCH: Final = re.compile(r"ref: refs/heads/([^\x00-\x20\x7f~^:?*\[\\]+)")
 
@@ -84,10 +85,22 @@ def find_main_folder(tree: WorkTree) -> str:
         return tree.top
     above = os.path.dirname(common)  # noqa: PTH120
     try:
-        main = open_work_tree(above)
+        if os.path.realpath(open_work_tree(above).git) == common:
+            return above
     except NotAWorkTreeError:
-        return common
-    return above if os.path.realpath(main.git) == common else common
+        pass
+    return _main_of_submodule(common) or common
+
+
+def _main_of_submodule(common: str) -> str | None:
+    """Return the folder of a submodule, if it and its git directory name each other."""
+    try:
+        named = _MODULE.search(os.fsdecode(read_git_file(f"{common}/config")))
+        main = None if named is None else _resolve(common, named[1])
+        is_it = main and _resolve(main, _read_line(f"{main}/.git").removeprefix("gitdir: ")) == common
+    except NotAWorkTreeError:
+        return None
+    return main if is_it else None
 
 
 def read_revision(tree: WorkTree) -> Revision:
