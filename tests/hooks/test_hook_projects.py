@@ -13,6 +13,7 @@ from support.repositories import commit, git, linked, repository
 
 from greenroom.actors import (
     Agent,
+    DecisionMade,
     GetSession,
     ListMemories,
     ListSessions,
@@ -20,6 +21,7 @@ from greenroom.actors import (
     Principal,
     Reach,
     RecallContext,
+    RecordContext,
     StartSession,
     StoreMemory,
 )
@@ -138,9 +140,14 @@ async def test_what_a_folder_has_under_an_older_id_is_given_there(
         ann = Client(at)
         await fill(ann)
         await ann.knows(FACT, namespace=f"user:ann:{older}", tags=["decision"])
-        assert "Vermilion" in await ann.asks(PROMPT, **at_work_in(tree))
+        here = at_work_in(tree)
+        assert "Vermilion" in await ann.asks(PROMPT, **here)
         assert "Vermilion" not in await ann.asks(PROMPT, "s2", **at_work_in(shop))
-        left = await agent_of(at).ask(StartSession(project_id=older, purpose="the first half", new=True))
+        earlier = agent_of(at)
+        left = await earlier.ask(StartSession(project_id=older, purpose="the first half", new=True))
+        chosen = DecisionMade(what="we sail at noon", why="the tide")
+        await earlier.ask(RecordContext(decisions=[chosen]))
+        assert "we sail at noon" in (await ann.answered(ann.event("session-start", "s3", **here))).context
         await agent_of(at).ask(StartSession(workspace_path=str(shop), new=True))
         began = await agent_of(at).ask(StartSession(workspace_path=str(tree), restore_from=left.session_id))
         assert (began.session_id, began.project_id) == (left.session_id, older)

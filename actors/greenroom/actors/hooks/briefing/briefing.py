@@ -12,6 +12,7 @@ import msgspec
 
 from greenroom.actors.content.text.escape import Section
 from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.replies.replies import SessionSummary
 from greenroom.actors.core.resources.resource_uris import preferences_uri
 from greenroom.actors.core.resources.resources import ReadResource
 from greenroom.actors.core.validation.times import to_datetime
@@ -111,11 +112,11 @@ async def count_unreviewed(context: ProcedureContext, event: HookEvent, state: H
 
 async def _works(context: ProcedureContext, event: HookEvent) -> list[_Work]:
     """Return the user's work in sessions of the project, newest first."""
-    if not event.project:
-        return []
-    listed = await context.query(ListSessions(project_id=event.project, limit=_LISTED))
+    listed: list[SessionSummary] = []
+    for project in event.projects:
+        listed += (await context.query(ListSessions(project_id=project, limit=_LISTED))).sessions
     works: list[_Work] = []
-    for session in listed.sessions:
+    for session in sorted(listed, key=lambda each: each.last_activity, reverse=True):
         if session.user_id != context.principal.user:
             continue
         try:
