@@ -27,7 +27,7 @@ from greenroom.actors import (
     Relation,
     ask_corpus,
 )
-from greenroom.actors.core.auth.namespaces import project_of_path
+from greenroom.actors.core.git.project_names import project_of_path
 from greenroom.actors.knowledge.corpora.requests.workspace import KeepWorkspace
 from greenroom.actors.knowledge.corpora.tools.corpus_admin import ensure_corpus
 

@@ -17,10 +17,10 @@ import trio
 from support.code_agents import agent_in
 
 from greenroom.actors import GetPrompt, PromptFilled
+from greenroom.actors.core.git.git_files import NotAWorkTreeError
 from greenroom.actors.knowledge.ingest.parsing import masking
 from greenroom.actors.knowledge.workspaces import changes
 from greenroom.actors.knowledge.workspaces.changes import read_changes
-from greenroom.actors.knowledge.workspaces.work_tree import NotAWorkTreeError
 
 ME = ("-c", "user.name=ann", "-c", "user.email=ann@example.org")
 pytestmark = pytest.mark.slow

@@ -16,7 +16,7 @@ from harness import PROGRAM, clean_environment
 from support.forking import forked_program
 from support.model_stand_in import COMMAND, SAID, StandIn, model_stand_in
 
-from greenroom.actors.core.auth.namespaces import project_of_path
+from greenroom.actors.core.git.project_names import project_of_path
 from greenroom.transports.clients.setup.hook_files import (
     are_off,
     hook_entries,

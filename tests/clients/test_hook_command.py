@@ -19,8 +19,9 @@ from harness import PROGRAM, clean_environment
 from support.commands import Server, run_on_store, serving
 from support.forking import forked_program
 from support.hook_inputs import KEY, STOPS, called, returned, said, transcript
+from support.repositories import commit, linked, repository
 
-from greenroom.actors import Agent, Principal, StoreMemory, open_greenroom
+from greenroom.actors import Agent, HookEvent, Principal, StoreMemory, open_greenroom
 from greenroom.transports.clients.hooks.failures import Failures, failures_of
 from greenroom.transports.clients.hooks.spool import names_in, read_entry, waiting
 
@@ -157,6 +158,37 @@ def test_what_hooks_tell_reaches_the_owner_and_prompts_are_answered(
     assert "heron" in answer["additionalContext"]
     assert "partial" in answer["additionalContext"]
     assert failures(tmp_path, monkeypatch).count == 0
+
+
+@pytest.mark.promise("projects.worktree", "projects.believed", "projects.branches")
+def test_a_worktree_is_of_its_repositorys_project_and_no_git_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = repository(tmp_path / "shop")
+    tree = linked(shop, tmp_path / "shop-feature")
+    made = commit(tree, "second.py")
+    claim = tmp_path / "unpacked"
+    claim.mkdir()
+    (claim / ".git").write_text((tree / ".git").read_text())
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/git").write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")
+    (tmp_path / "bin/git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    path = transcript(tmp_path, said("user", "We decided to use Kafka."))
+
+    def told(folder: Path, *arguments: str) -> HookEvent:
+        store = f"store{len(list(tmp_path.iterdir()))}"
+        event = STOPS["claude-code"] | {"transcript_path": str(path), "cwd": str(folder)}
+        assert hook(tmp_path, "stop", event, *arguments, data=store) == {}
+        (name,) = names_in(tmp_path / store)
+        return read_entry(tmp_path / store, name).event
+
+    event = told(tree)
+    assert event.project == told(shop).project
+    assert (event.branch, event.commit) == ("feature", made)
+    others = {told(claim).project, told(tree, "--worktrees-apart").project}
+    assert len({event.project, *others}) == 3
+    assert not (tmp_path / "started").exists()
 
 
 @pytest.mark.promise("hooks.never-silent")

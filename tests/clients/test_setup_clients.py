@@ -15,7 +15,7 @@ from mcp_types import Implementation
 from support.client_homes import ClientHome, entry_in
 from support.sdk_clients import Mode, answer
 
-from greenroom.actors.core.auth.namespaces import project_of_path
+from greenroom.actors.core.git.project_names import project_of_path
 
 pytestmark = [pytest.mark.slow, pytest.mark.promise("cli.setup-clients")]
 

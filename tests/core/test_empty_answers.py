@@ -191,7 +191,7 @@ NO_FILTERS: Final = {
     *("mode", "strategy", "quality_boost", "quality_weight", "depth", "around", "detail_level"),  # how
     *("decompress", "include_debug", "include_relationships", "search_metadata", "timezone", "tag_match"),
     *("filters.tag_match", "filters.superseded", "filters.recency_weight", "direction"),
-    *("by_preferences", "unreviewed", "unasked_for"),  # no parameters
+    *("by_preferences", "unreviewed", "unasked_for", "older", "place"),  # no parameters
     "session_id",  # the session that is looked in: another one is refused
     "suggest_next_action.context",  # it says what comes next, and of another one what is frequent
 }

@@ -28,7 +28,7 @@ from greenroom.actors import (
     UpdateMemory,
     parse_request,
 )
-from greenroom.actors.core.auth.namespaces import project_of_path
+from greenroom.actors.core.git.project_names import project_of_path
 from greenroom.actors.memories.storage.directory import BrowseNamespaces
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from greenroom.actors.core.auth.namespaces import (
     memory_address,
     owner_of,
     project_in,
-    project_of_path,
     segment,
 )
 from greenroom.actors.core.auth.policy import (
@@ -30,6 +29,7 @@ from greenroom.actors.core.auth.policy import (
     moved_partition,
     owns_memory,
 )
+from greenroom.actors.core.git.project_names import project_of_path
 from greenroom.runtime import Address, Refusal
 
 

@@ -77,6 +77,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "read_secrets": st.lists(st.sampled_from([".env", "*.pem", "conf/.env.*"]), min_size=1, unique=True).map(
         tuple
     ),
+    "worktrees_apart": st.booleans(),
     "no_index": st.booleans(),
     "learn_workflows": st.booleans(),
     "embedder": st.sampled_from(

@@ -34,7 +34,7 @@ from greenroom.actors import (
     WorkflowState,
     open_greenroom,
 )
-from greenroom.actors.core.auth.namespaces import project_of_path
+from greenroom.actors.core.git.project_names import project_of_path
 from greenroom.actors.sessions.requests import current_session, session_context
 from greenroom.actors.sessions.storage.migrations import ADAPTERS, client_tool
 from greenroom.runtime import Refusal

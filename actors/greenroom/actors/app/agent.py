@@ -16,6 +16,7 @@ from greenroom.actors.app.addressing import Addressing, idempotency_scope
 from greenroom.actors.app.client.context import ClientContext, ServerPort
 from greenroom.actors.app.client.noted_work import NOTED
 from greenroom.actors.app.client.prompts import PromptSource
+from greenroom.actors.app.client.revision_notes import is_noted, note_revision, place_of_work
 from greenroom.actors.app.client.work_notes import WorkNotes
 from greenroom.actors.app.emptiness.explaining import EXPLANATIONS, explain_empty
 from greenroom.actors.app.emptiness.narrowing import Asker
@@ -44,6 +45,7 @@ from greenroom.actors.core.validation.parse import check_request
 from greenroom.actors.knowledge.ingest.files.places import Reach
 from greenroom.actors.knowledge.workspaces.index_lease import Workspaces
 from greenroom.actors.memories.recall.key_resolution import BY_KEY, MISSES, KeyResolver, is_missed
+from greenroom.actors.memories.recall.recall_context import RecallContext
 from greenroom.actors.memories.storage.quota import Quota
 from greenroom.actors.sessions.passports.signing import PassportOptions
 from greenroom.actors.sessions.requests.current_session import SessionLocator
@@ -276,7 +278,7 @@ class Agent:
         if plan.message is None and not plan.costs and on_accepted is not None:  # no actor orders it
             on_accepted()
             on_accepted = None
-        if plan.address is None or plan.costs:
+        if plan.address is None or plan.costs or is_noted(plan.request, self._client_state):
             in_task(partial(self._awaited, plan, self._carried_out, plan, on_accepted))
             return None
 
@@ -406,6 +408,8 @@ class Agent:
                 return await self._of_several(plan.request)
         if plan.address is None:
             plan.address = await self._addressing.address_of(plan.request.memory_id)
+        if is_noted(plan.request, self._client_state):
+            plan.message = await note_revision(plan.message, self._client_state)
         return await self._runtime.ask(
             plan.address,
             plan.message,
@@ -436,6 +440,8 @@ class Agent:
 
     async def _of_several(self, request: Any) -> Any:
         """Run a request that no single actor answers."""
+        if isinstance(request, RecallContext):
+            request = await place_of_work(request, self._client_state)
         procedure: Any = self._addressing.in_full(request)
         if procedure.runs != "here":
             return await self._runtime.query(procedure, principal=self.principal)

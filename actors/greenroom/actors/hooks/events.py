@@ -140,6 +140,7 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
                     of=of,
                     purpose=f"{event.client} in {event.project or event.folder or 'no project'}"[:500],
                     turns=turns,
+                    revision=event.revision,
                     files=count_files(event.turns),
                     ends=ends,
                     compacted=event.at if compacts else None,
@@ -177,7 +178,9 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
             namespace=f"{owner}:{segment(event.project)}" if event.project else owner,
             kind=finding.kind,
             tags=list(finding.tags),
-            metadata=msgspec.Raw(msgspec.json.encode({"provenance": provenance})),
+            metadata=msgspec.Raw(
+                msgspec.json.encode({"provenance": provenance, **event.revision.as_member()})
+            ),
             unreviewed=True,
             expected_version=0,
         )

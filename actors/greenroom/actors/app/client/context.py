@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2b
 from typing import Any, Protocol
 
@@ -15,7 +15,7 @@ from greenroom.actors.app.client.prompts import PromptSource
 from greenroom.actors.app.savings.ledger import Ledger
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.presence.requests import ProcessPresence
-from greenroom.actors.knowledge.ingest.files.places import ClientFiles, Reach
+from greenroom.actors.knowledge.ingest.files.places import ClientFiles, Reach, find_project_of
 from greenroom.actors.knowledge.workspaces.index_lease import Workspaces
 from greenroom.actors.memories.storage.quota import Quota
 from greenroom.actors.sessions.passports.signing import ClientPassports, PassportClient, PassportOptions
@@ -76,7 +76,8 @@ class ClientContext(PassportClient):
         self.tool = client_tool(client or principal.agent_id).tool_id
         self.scope = scope or blake2b(msgspec.json.encode(principal, order="deterministic")).hexdigest()
         self.on_export = on_export
-        self.session = CurrentSession(runtime, principal, self.tool, self.scope, locator)
+        find_project = partial(find_project_of, reach=reach or Reach())
+        self.session = CurrentSession(runtime, principal, self.tool, self.scope, locator, find_project)
         self.passports = ClientPassports(runtime, principal.scopes, options or PassportOptions())
         self.files = ClientFiles(reach)
         self.workspaces = workspaces

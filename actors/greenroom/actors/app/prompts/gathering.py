@@ -17,8 +17,9 @@ from greenroom.actors.app.client.context import ClientContext
 from greenroom.actors.app.prompts.context import Kind, Piece, language_of
 from greenroom.actors.content.secrets.detect import LEFT_OUT_BEGINS
 from greenroom.actors.core.auth import scopes
-from greenroom.actors.core.auth.namespaces import project_of_path
 from greenroom.actors.core.base.threads import read_in_thread
+from greenroom.actors.core.git.git_files import NotAWorkTreeError
+from greenroom.actors.core.git.projects import PlaceOfWork
 from greenroom.actors.core.replies.memory_types import by_author
 from greenroom.actors.knowledge.corpora.requests.code_relations import Dependency
 from greenroom.actors.knowledge.corpora.requests.code_requests import (
@@ -39,7 +40,6 @@ from greenroom.actors.knowledge.workspaces.tools.semantic_search import search_w
 from greenroom.actors.knowledge.workspaces.tools.similar_files import SimilarFiles
 from greenroom.actors.knowledge.workspaces.tools.symbol_search import SymbolSearch
 from greenroom.actors.knowledge.workspaces.tools.workspace_of import find_roots, open_workspace, read_progress
-from greenroom.actors.knowledge.workspaces.work_tree import NotAWorkTreeError
 from greenroom.actors.memories.recall.recall_context import RecallContext
 from greenroom.actors.sessions.passports.resume import extend_briefing
 from greenroom.actors.sessions.requests.session_context import GetSessionContext
@@ -233,18 +233,25 @@ class Gathering:
             return
 
         with self._or_say("memories"):
-            of_folder = None if self._root is None else project_of_path(self._root)
+            named = self._client.session.own_project
+            here = None
+            if self._root is not None:
+                here = await read_in_thread(self._client.session.find_project, self._root)
             request = RecallContext(
                 task=task[:MAX_TASK],
                 max_tokens=MEMORY_TOKENS,
                 unreviewed=False,
-                unasked_for=self._client.session.own_project or of_folder or "",
+                unasked_for=named or ("" if here is None else here.project_id),
+                place=None if here is None else PlaceOfWork(here.top, *here.revision),
+                older=list(here.older) if here is not None and named in {None, here.project_id} else [],
             )
             found = await self._client.runtime.query(request, principal=self._client.principal)
             for each in found.memories[:MEMORIES]:
                 said = each.content if each.content is not None else bytes(each.value or b"").decode()
                 by = by_author(each.author, each.imported, each.updated_by)
                 source = f"memory {each.key} in {each.namespace}{by}, {each.created_at:%Y-%m-%d}"
+                if each.branch:
+                    source += f", noted on branch {each.branch}, whose work is not in the present one"
                 self._add("memory", "Remembered", source, said, share=0.08)
             if not found.memories:
                 self.missing.append("memories: nothing is remembered that fits")

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from greenroom.actors.core.auth import scopes
-from greenroom.actors.core.auth.namespaces import PROJECT, name_of_segment, project_of_path, segment
+from greenroom.actors.core.auth.namespaces import PROJECT, name_of_segment, segment
 from greenroom.actors.core.auth.policy import memberships, memory_owner, preferences_owner
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.replies.replies import SessionSummary
@@ -238,5 +238,4 @@ def _of_corpora(rows: Iterable[CorpusRow]) -> Iterator[str]:
             name = name_of_segment(row.owner[len(PROJECT) :])
             if PROJECT + segment(name) == row.owner:  # a long name cannot be recovered
                 yield name
-        if row.root is not None:
-            yield project_of_path(row.root)
+        yield from row.projects[:1]

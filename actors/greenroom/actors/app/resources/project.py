@@ -9,7 +9,7 @@ from typing import ClassVar, Final, NamedTuple
 from greenroom.actors.core.audit import record as audit_record
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import policy, scopes
-from greenroom.actors.core.auth.namespaces import PROJECT, project_of_path, project_part, segment
+from greenroom.actors.core.auth.namespaces import PROJECT, project_part, segment
 from greenroom.actors.core.resources.resource_uris import PROJECT as URI
 from greenroom.actors.core.resources.resource_uris import decode_name, project_uri, workflow_uri
 from greenroom.actors.core.resources.resources import ResourceInfo
@@ -102,13 +102,9 @@ class ReadProject(Procedure[ProjectResource], frozen=True, kw_only=True):
 
 
 def corpora_of(project_id: str, visible: Iterable[CorpusRow]) -> list[CorpusRow]:
-    """Return the corpora of a project, and the index of its folder."""
+    """Return the corpora of a project, and the indexes of its work trees."""
     owner = PROJECT + segment(project_id)
-    return [
-        row
-        for row in visible
-        if row.owner == owner or (row.root is not None and project_of_path(row.root) == project_id)
-    ]
+    return [row for row in visible if row.owner == owner or project_id in row.projects]
 
 
 async def _part(context: ProcedureContext, row: CorpusRow) -> _Part | None:

@@ -15,6 +15,7 @@ from hashlib import blake2b
 import msgspec
 
 from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.git.project_names import DIGEST_BYTES
 from greenroom.runtime import Address
 
 KIND = "memory"
@@ -34,10 +35,7 @@ _MAX_PART = 90
 _AGENT_ID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _ESCAPED = re.compile(r"(?:~[0-9a-f]{2})+")
 _FOREIGN = re.compile(r"[^A-Za-z0-9_.@+-]")
-_NO_PROJECT = re.compile(r"[^A-Za-z0-9_.-]+")
-_MAX_SLUG = 60
-_PROJECT_DIGEST_BYTES = 4
-OF_A_FOLDER = re.compile(rf".*-[0-9a-f]{{{2 * _PROJECT_DIGEST_BYTES}}}")
+OF_A_FOLDER = re.compile(rf".*-[0-9a-f]{{{2 * DIGEST_BYTES}}}")
 """The form that `project_of_path` makes. No other segment has it."""
 
 
@@ -88,14 +86,6 @@ def segment(name: str) -> str:
     if 0 < len(written) <= _MAX_SEGMENT:
         return written
     return f"{written[: _MAX_SEGMENT - _DIGEST_CHARACTERS - 2]}~~{_digest(name)}"
-
-
-def project_of_path(path: str) -> str:
-    """Return the project of a folder: the folder's name and digits that distinguish it."""
-    plain = path.replace("\\", "/").rstrip("/") or "/"
-    name = _NO_PROJECT.sub("-", plain.rpartition("/")[2]).strip("-.")[:_MAX_SLUG] or "workspace"
-    digest = blake2b(plain.encode(errors="surrogatepass"), digest_size=_PROJECT_DIGEST_BYTES).hexdigest()
-    return f"{name}-{digest}"
 
 
 @lru_cache(maxsize=4_096)

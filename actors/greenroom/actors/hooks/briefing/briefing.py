@@ -12,6 +12,7 @@ import msgspec
 
 from greenroom.actors.content.text.escape import Section
 from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.replies.replies import SessionSummary
 from greenroom.actors.core.resources.resource_uris import preferences_uri
 from greenroom.actors.core.resources.resources import ReadResource
 from greenroom.actors.core.validation.times import to_datetime
@@ -25,6 +26,7 @@ from greenroom.actors.hooks.briefing.context_lines import (
 )
 from greenroom.actors.memories.preferences.actor import preferences_address
 from greenroom.actors.memories.preferences.requests import KnownPreferences
+from greenroom.actors.memories.recall.branches import set_apart_branches
 from greenroom.actors.memories.recall.recall_context import near_roots
 from greenroom.actors.memories.recall.search_all_roots import SearchSpec, find
 from greenroom.actors.memories.requests.replies import FoundMemory, MemoryFilters
@@ -68,8 +70,8 @@ async def build_briefing(
     works = await _works(context, event)
     tagged: list[FoundMemory] = []
     left_out: Counter[str] = Counter()
-    for hit in await _find_tagged(context, event):
-        why = why_withheld(hit, event.project, state.memories)
+    for hit in await set_apart_branches(event.place, await _find_tagged(context, event)):
+        why = why_withheld(hit, event.projects, state.memories)
         if why is None:
             tagged.append(hit)
         else:
@@ -110,11 +112,11 @@ async def count_unreviewed(context: ProcedureContext, event: HookEvent, state: H
 
 async def _works(context: ProcedureContext, event: HookEvent) -> list[_Work]:
     """Return the user's work in sessions of the project, newest first."""
-    if not event.project:
-        return []
-    listed = await context.query(ListSessions(project_id=event.project, limit=_LISTED))
+    listed: list[SessionSummary] = []
+    for project in event.projects:
+        listed += (await context.query(ListSessions(project_id=project, limit=_LISTED))).sessions
     works: list[_Work] = []
-    for session in listed.sessions:
+    for session in sorted(listed, key=lambda each: each.last_activity, reverse=True):
         if session.user_id != context.principal.user:
             continue
         try:
@@ -137,7 +139,7 @@ async def _find_tagged(context: ProcedureContext, event: HookEvent) -> list[Foun
 async def _newest(
     context: ProcedureContext, event: HookEvent, filters: MemoryFilters, most: int
 ) -> list[FoundMemory]:
-    roots = near_roots(context.principal, event.project)
+    roots = near_roots(context.principal, *event.projects)
     search = SearchSpec(None, None, "semantic", 0.0, filters, most, roots=roots)
     return (await find(context, search)).hits
 

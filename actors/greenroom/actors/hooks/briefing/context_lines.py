@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
@@ -17,6 +17,7 @@ from greenroom.actors.memories.requests.replies import FoundMemory
 MOST_OF_MEMORY: Final = 480
 """A line has at most this many characters of a memory."""
 MOST_OF_SOURCE: Final = 160
+_MOST_OF_BRANCH: Final = 60
 NO_ROOM: Final = "there was no room for it"
 """The reason for a memory that did not fit into the token budget."""
 
@@ -53,10 +54,14 @@ def render_memory(hit: FoundMemory, prompt: str = "") -> Line:
         signals=strongest(hit.components or {}),
         marks=marks_of(text[:MOST_OF_MEMORY], prompt),
     )
-    return Line(render_line(text, source, MOST_OF_MEMORY).text, given)
+    line = render_line(text, source, MOST_OF_MEMORY).text
+    if hit.of_branch:
+        branch = escape_untrusted(hit.of_branch, _MOST_OF_BRANCH)
+        line += f" [noted on branch {branch}, whose work is not in the present one]"
+    return Line(line, given)
 
 
-def why_withheld(hit: FoundMemory, project: str, has: Mapping[str, int]) -> str | None:
+def why_withheld(hit: FoundMemory, projects: Sequence[str], has: Mapping[str, int]) -> str | None:
     """Return why a memory may not be injected; None if it may be.
 
     It must belong to the user, be written by the user's agents, and be reviewed. It must be of this project
@@ -69,7 +74,7 @@ def why_withheld(hit: FoundMemory, project: str, has: Mapping[str, int]) -> str 
         return "no one has reviewed it"
     if memory.withheld:
         return "it is too large"
-    if not is_near(memory.namespace, project):
+    if not is_near(memory.namespace, *projects):
         return "it is of another project"
     return "the session has it" if has.get(memory.memory_id) == memory.version else None
 

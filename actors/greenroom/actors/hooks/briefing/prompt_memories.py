@@ -15,6 +15,7 @@ from greenroom.actors.hooks.briefing.context_lines import (
     render_memory,
     why_withheld,
 )
+from greenroom.actors.memories.recall.branches import set_apart_branches
 from greenroom.actors.memories.recall.recall_context import least_chance, near_roots
 from greenroom.actors.memories.recall.search_all_roots import SearchSpec, chance_of, find
 from greenroom.actors.memories.requests.replies import MemoryFilters
@@ -72,15 +73,17 @@ async def find_memories(
         _CANDIDATES,
         debug=True,
         min_relevance=None,
-        roots=near_roots(context.principal, event.project),
+        roots=near_roots(context.principal, *event.projects),
         dated=False,  # a date in a prompt is about new work, not about when a memory was stored
     )
     outcome = await find(context, search)
     least = least_chance(outcome)
     left_out: Counter[str] = Counter()
     offered: list[Line] = []
-    for hit in outcome.hits:
-        why = "it is too weak" if chance_of(hit) < least else why_withheld(hit, event.project, state.memories)
+    for hit in await set_apart_branches(event.place, outcome.hits):
+        why = (
+            "it is too weak" if chance_of(hit) < least else why_withheld(hit, event.projects, state.memories)
+        )
         if why is None:
             offered.append(render_memory(hit, prompt))
         else:

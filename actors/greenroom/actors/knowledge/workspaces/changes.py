@@ -1,14 +1,8 @@
-"""Read a work tree's uncommitted changes with git, but run no program of the repository.
-
-`work_tree` explains how. In addition, git runs in a minimal environment, with limits on time and output.
-"""
+"""Read a work tree's uncommitted changes with git, as `guarded_git` runs it."""
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -22,17 +16,13 @@ from greenroom.actors.content.documents import Marks, mask_text
 from greenroom.actors.content.secrets.detect import LEFT_OUT_BEGINS
 from greenroom.actors.core.base.regular_files import UnreadableFileError
 from greenroom.actors.core.base.threads import read_in_thread
+from greenroom.actors.core.git.git_files import NotAWorkTreeError
+from greenroom.actors.core.git.guarded_git import MAX_NAMES, Git, prepare_git
+from greenroom.actors.core.git.stand_in import find_work_tree
 from greenroom.actors.knowledge.ingest.files.exclusions import SECRET, content_reason, file_reason
 from greenroom.actors.knowledge.ingest.files.file_content import MAX_TEXT, read_bounded
-from greenroom.actors.knowledge.ingest.files.places import forbidden_reason, is_below
+from greenroom.actors.knowledge.ingest.files.places import forbidden_reason
 from greenroom.actors.knowledge.ingest.parsing.masking import Masking, open_masking
-from greenroom.actors.knowledge.workspaces.work_tree import (
-    KEPT,
-    NotAWorkTreeError,
-    WorkTree,
-    find_work_tree,
-    make_stand_in,
-)
 
 _HUNK: Final = re.compile(r"(@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@)(.*)", re.DOTALL)
 _HEADING: Final = 20
@@ -43,7 +33,6 @@ SECONDS: Final = 10.0
 MASKING_SECONDS: Final = 20.0
 """Time limit for finding secrets in the changed files."""
 _NAMED: Final = 5
-MAX_NAMES: Final = 1 << 20
 MAX_DIFF: Final = 2 << 20
 """Maximum bytes of differences that are read."""
 MAX_FILES: Final = 300
@@ -53,17 +42,6 @@ _EMPTY_TREE: Final = {
     64: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
 }
 _HEADER: Final = re.compile(r"^diff --git ", re.MULTILINE)
-_OPTIONS: Final = (
-    "--no-pager",
-    "--no-optional-locks",
-    "--no-replace-objects",
-    "--literal-pathspecs",
-    *("-c", "core.quotePath=false"),
-    *("-c", "core.fsmonitor=false"),
-    *("-c", "core.hooksPath=/dev/null"),
-    *("-c", "core.attributesFile=/dev/null"),
-    *("-c", "protocol.allow=never"),
-)
 _DIFF: Final = (
     "diff",
     "--no-ext-diff",
@@ -90,50 +68,6 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
     left_out: list[str]
 
 
-class _Git(NamedTuple):
-    """How to run git for one work tree."""
-
-    command: list[str]
-    environment: dict[str, str]
-    folder: Path
-
-    async def output(self, *arguments: str, limit: int, may_fail: bool = False) -> tuple[str, bool]:
-        data, is_cut = await self.data(*arguments, limit=limit, may_fail=may_fail)
-        return data.decode(errors="replace"), is_cut
-
-    async def data(self, *arguments: str, limit: int, may_fail: bool = False) -> tuple[bytes, bool]:
-        """Return the output of a command, and whether it was cut.
-
-        Raises:
-            NotAWorkTreeError: git failed.
-        """
-        errors = self.folder / "errors"
-        with errors.open("wb") as error_file:
-            process = await trio.lowlevel.open_process(
-                [*self.command, *arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=error_file,
-                cwd=self.folder,
-                env=self.environment,
-            )
-        assert process.stdout is not None, "it is piped"
-        data = bytearray()
-        try:
-            while len(data) <= limit and (piece := await process.stdout.receive_some(65_536)):
-                data += piece
-            is_cut = len(data) > limit
-            if not is_cut and await process.wait() and not may_fail:
-                raise NotAWorkTreeError(f"git: {_first_line(errors)}")
-        finally:
-            with suppress(ProcessLookupError):
-                process.kill()
-            with trio.CancelScope(shield=True):
-                await process.wait()
-                await process.stdout.aclose()
-        return bytes(data[:limit]), is_cut
-
-
 async def read_changes(root: str, path: str, closed: Sequence[str]) -> Changes:
     """Return the changes of a workspace's file or folder since the last commit.
 
@@ -141,47 +75,14 @@ async def read_changes(root: str, path: str, closed: Sequence[str]) -> Changes:
         NotAWorkTreeError: git cannot read them; the text says why.
     """
     tree = await read_in_thread(find_work_tree, root)
-    program = await read_in_thread(_find_git, tree)
     below = "".join(f"{part}/" for part in Path(root).relative_to(tree.top).parts)
     with TemporaryDirectory(prefix="greenroom-git-") as temporary:
         with trio.move_on_after(SECONDS) as time:
-            git = await _prepare_git(tree, program, Path(temporary))
+            git = await prepare_git(tree, Path(temporary))
             found = await _differences(git, below, path, (root, *closed))
         if time.cancelled_caught:
             raise NotAWorkTreeError(f"git did not answer within {SECONDS:g} s")
         return await _mask_changes(git, tree.top, below, found)
-
-
-async def _prepare_git(tree: WorkTree, program: str, temporary: Path) -> _Git:
-    """Prepare git for a work tree, with a stand-in for its git directory."""
-    environment = {
-        "PATH": os.defpath,
-        "LC_ALL": "C",
-        "HOME": str(temporary),
-        "XDG_CONFIG_HOME": str(temporary),
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_SYSTEM": os.devnull,
-        "GIT_ATTR_NOSYSTEM": "1",
-        "GIT_NO_LAZY_FETCH": "1",
-        "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_CEILING_DIRECTORIES": str(temporary.parent),
-    }
-    reading = _Git([program], environment, temporary)
-    wanted = "|".join(re.escape(key) for key in KEPT)
-    file = f"{tree.common}/config"
-    command = ("config", "--file", file, "--no-includes", "--null", "--get-regexp", f"^({wanted})$")
-    printed, _ = await reading.output(*command, limit=MAX_NAMES, may_fail=True)
-    settings = dict(each.partition("\n")[::2] for each in printed.split("\0") if each)
-    stand_in = temporary / "git"
-    await read_in_thread(stand_in.mkdir)
-    try:
-        await read_in_thread(make_stand_in, tree, stand_in, settings)
-    except OSError as error:
-        raise NotAWorkTreeError(f"{tree.git} is not read: {error.strerror}") from None
-    places = {"GIT_DIR": str(stand_in), "GIT_WORK_TREE": tree.top, "GIT_INDEX_FILE": f"{tree.git}/index"}
-    return _Git([program, "-C", tree.top, *_OPTIONS], environment | places, temporary)
 
 
 class _Differences(NamedTuple):
@@ -193,7 +94,7 @@ class _Differences(NamedTuple):
     notes: list[str]
 
 
-async def _differences(git: _Git, below: str, path: str, closed: Sequence[str]) -> _Differences:
+async def _differences(git: Git, below: str, path: str, closed: Sequence[str]) -> _Differences:
     """Return the changes below a folder; the first path in ``closed`` is the workspace's root."""
     root, *never = closed
     base = (await git.output("rev-parse", "--verify", "--quiet", "HEAD", limit=100, may_fail=True))[0].strip()
@@ -230,7 +131,7 @@ async def _differences(git: _Git, below: str, path: str, closed: Sequence[str]) 
     return _Differences(base, files, [FileChange(each.removeprefix(below)) for each in seen_new], notes)
 
 
-async def _mask_changes(git: _Git, top: str, below: str, found: _Differences) -> Changes:
+async def _mask_changes(git: Git, top: str, below: str, found: _Differences) -> Changes:
     """Mask secrets in the differences; leave out differences that cannot be masked."""
     shown: dict[str, FileChange] = {}
     with trio.move_on_after(MASKING_SECONDS):
@@ -248,7 +149,7 @@ async def _mask_changes(git: _Git, top: str, below: str, found: _Differences) ->
     return Changes(files=[*shown.values(), *found.new], left_out=notes)
 
 
-async def _mask_file(git: _Git, masking: Masking, diff: str, place: str, top: str) -> str:
+async def _mask_file(git: Git, masking: Masking, diff: str, place: str, top: str) -> str:
     """Mask a difference by the marks of both whole versions of its file.
 
     ``place`` names the older version in git's notation.
@@ -285,21 +186,6 @@ def _split_names(listed: str, is_cut: bool) -> list[str]:  # noqa: FBT001
 def _may_be_read(root: str, name: str, closed: Sequence[str]) -> bool:
     path = f"{root}/{name}"
     return file_reason(path, root) != SECRET and forbidden_reason(path, closed) is None
-
-
-def _find_git(tree: WorkTree) -> str:
-    """Return the path of git, which must not be in the repository itself."""
-    program = shutil.which("git")
-    if program is None:
-        raise NotAWorkTreeError("git is not installed here")
-    if not os.path.isabs(program) or is_below(os.path.realpath(program), tree.top):  # noqa: PTH117
-        raise NotAWorkTreeError(f"{program} is not run: it is not one that the system brings")
-    return program
-
-
-def _first_line(errors: Path) -> str:
-    with errors.open("rb") as file:
-        return file.read(300).decode(errors="replace").partition("\n")[0]
 
 
 class Version(NamedTuple):

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Final
 
+import msgspec
 from msgspec import UNSET, Meta
 
 from greenroom.actors.core.auth.namespaces import (
@@ -20,12 +21,14 @@ from greenroom.actors.core.auth.namespaces import (
     user_namespace,
 )
 from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.git.projects import PlaceOfWork
 from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.replies import memory_types as kinds
 from greenroom.actors.core.replies import paging
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.memories.recall import replies
+from greenroom.actors.memories.recall.branches import set_apart_branches
 from greenroom.actors.memories.recall.emptiness import with_reason
 from greenroom.actors.memories.recall.replies import HOOKS, GivenMemory, NoteRecalled, RecalledMemory
 from greenroom.actors.memories.recall.scatter_gather import Root
@@ -77,6 +80,8 @@ class RecallContext(
         unreviewed: As in `MemoryFilters`; no parameter.
         unasked_for: The project (empty for none), if a hook recalls on its own. Then the reply has only
             memories of the user and of that project that probably matter; no parameter.
+        place: Where the caller works; memories of other branches come last and name these; no parameter.
+        older: Older ids of that project; no parameter.
     """
 
     task: kinds.Task
@@ -86,6 +91,8 @@ class RecallContext(
     kind: kinds.AKind | None = None
     unreviewed: Annotated[bool | None, Meta(extra_json_schema=types.UNLISTED)] = None
     unasked_for: Annotated[str | None, Meta(extra_json_schema=types.UNLISTED)] = None
+    place: Annotated[PlaceOfWork | None, Meta(extra_json_schema=types.UNLISTED)] = None
+    older: Annotated[list[str], Meta(extra_json_schema=types.UNLISTED)] = msgspec.field(default_factory=list)
 
     async def run(self, context: ProcedureContext) -> replies.ContextRecalled:
         """Search, and fill the budget with the best memories that fit.
@@ -94,7 +101,7 @@ class RecallContext(
         """
         search = self.to_spec()
         if self.unasked_for is not None:
-            search = search._replace(roots=near_roots(context.principal, self.unasked_for))
+            search = search._replace(roots=near_roots(context.principal, self.unasked_for, *self.older))
         outcome = await find(context, search)
         hits = [each for each in outcome.hits if not each.memory.withheld]
         if self.unasked_for is not None:
@@ -102,8 +109,10 @@ class RecallContext(
             hits = [
                 each
                 for each in hits
-                if chance_of(each) >= least and is_near(each.memory.namespace, self.unasked_for)
+                if chance_of(each) >= least and is_near(each.memory.namespace, self.unasked_for, *self.older)
             ]
+        if self.place is not None:
+            hits = await set_apart_branches(self.place, hits)
         candidates = [replies.to_recalled(each) for each in hits]
         kept, tokens = paging.take_fitting(candidates, self.max_tokens)
         count_uses(context, outcome, ((each.namespace, each.memory_id) for each in kept))
@@ -145,19 +154,20 @@ class RecallContext(
 # -- memories that no one requested ------------------------------------------------------------
 
 
-def near_roots(principal: Principal, project: str) -> list[Root]:
-    """Return the namespace roots from which hooks may inject: the user's and the project's."""
-    names = [user_namespace(principal)]
-    if project:
-        names.append(PROJECT + segment(project))
+def near_roots(principal: Principal, *projects: str) -> list[Root]:
+    """Return the namespace roots from which hooks may inject: the user's and the project's.
+
+    A project may have several ids: the present one, and those that older versions gave to its folder.
+    """
+    names = [user_namespace(principal), *(PROJECT + segment(each) for each in projects if each)]
     return [Root(name, memory_address(name)) for name in names]
 
 
-def is_near(namespace: str, project: str) -> bool:
+def is_near(namespace: str, *projects: str) -> bool:
     """Return whether a namespace does not belong to another project, judged by its name."""
     _, _, *below = namespace.split(":")
-    own = segment(project) if project else ""
-    return not below or below[0] == own or not OF_A_FOLDER.fullmatch(below[0])
+    own = {segment(each) for each in projects if each}
+    return not below or below[0] in own or not OF_A_FOLDER.fullmatch(below[0])
 
 
 def least_chance(outcome: SearchResult) -> float:

@@ -145,7 +145,11 @@ class MemoriesFound(PartialReply, frozen=True, kw_only=True):
 
 
 class RecalledMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A memory that helps with a task: a `MemoryHit` without what only programs need."""
+    """A memory that helps with a task: a `MemoryHit` without what only programs need.
+
+    Attributes:
+        branch: The git branch on which it was noted, if that is not the present one nor merged into it.
+    """
 
     memory_id: str
     key: str
@@ -160,6 +164,7 @@ class RecalledMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     author: str | None = None
     imported: kinds.AnImportSource | UnsetType = UNSET
     updated_by: str | UnsetType = UNSET
+    branch: str = ""
     unreviewed: bool = False
 
 
@@ -242,6 +247,7 @@ def to_recalled(found: FoundMemory) -> RecalledMemory:
         author=memory.author,
         imported=memory.imported,
         updated_by=kinds.changer(memory.author, memory.updated_by),
+        branch=found.of_branch,
         unreviewed=memory.unreviewed,
     )
 

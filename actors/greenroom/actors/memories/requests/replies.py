@@ -325,6 +325,7 @@ class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
         components: The parts of the score, with ``debug``.
         compressed: The content or value as stored, if that is requested; then the memory has neither.
         own: Whether it belongs to the caller's user, and that user's agents wrote the newest version.
+        of_branch: The other branch on which it was noted, if that was looked up.
         weighed_as: With ``debug``: the kind of memory and the vectors by which the weights were chosen.
     """
 
@@ -337,6 +338,7 @@ class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
     components: dict[str, float] | None = None
     compressed: CompressedForm | UnsetType = UNSET
     own: bool = False
+    of_branch: str = ""
     weighed_as: tuple[str, str] | None = None
 
 

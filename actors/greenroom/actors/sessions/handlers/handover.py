@@ -294,6 +294,7 @@ def _begin(session: Session, request: handover.StartHere, context: Context) -> S
         session_id=context.address.key,
         purpose=request.purpose or default_name(tool),
         project_id=request.project_id,
+        metadata=msgspec.Raw(msgspec.json.encode(request.revision.as_member())),
     )
     header = yield from lifecycle.make(session, made, context)
     holders = _add_holder([], request.holder, context.now)

@@ -122,7 +122,13 @@ def _make(session: Session, request: hook_messages.KeepTurns, context: Context) 
         app_name=HOOKS_APP,
         project_id=project,
         metadata=msgspec.Raw(
-            msgspec.json.encode({"client": request.of.client, "client_session": request.of.session})
+            msgspec.json.encode(
+                {
+                    "client": request.of.client,
+                    "client_session": request.of.session,
+                    **request.revision.as_member(),
+                }
+            )
         ),
     )
     header = yield from lifecycle.make(session, made, context)

@@ -11,8 +11,10 @@ from msgspec import UNSET, Meta
 
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import policy
-from greenroom.actors.core.auth.namespaces import project_of_path
 from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.base.threads import read_in_thread
+from greenroom.actors.core.git.git_files import NO_REVISION
+from greenroom.actors.core.git.projects import Project
 from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.validation import types
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
@@ -21,6 +23,7 @@ from greenroom.actors.sessions.passports.claims import CLAIM_DAYS, memory_passpo
 from greenroom.actors.sessions.passports.requests import SessionMigrated, SessionRestored, SessionStarted
 from greenroom.actors.sessions.passports.restore import RestoreSession
 from greenroom.actors.sessions.passports.resume import (
+    MOST_OFFERS,
     FindKept,
     FindOffers,
     extend_briefing,
@@ -82,14 +85,20 @@ class StartSession(Procedure[SessionStarted], frozen=True, metaclass=CheckedWhen
         if self.workspace_path is not None:
             client.session.set_folder(self.workspace_path)
         tool = resolve_tool(client, self.tool_id)
-        project_id = _project_of(client.principal, self.project_id, self.workspace_path)
+        project = await self._find_project(client)
+        project_id = _project_of(client.principal, self.project_id, project)
+        known = [project_id]
+        if project is not None and project_id == project.project_id:
+            known += project.older
         offered: list[handover.Offer] = []
         kept: list[handover.Offer] = []
         if may_read(client) and not self.new:
-            find = FindOffers(project_id=project_id, token=client.session.token)
-            offered = await client.runtime.query(find, principal=client.principal)
-            if project_id is not None:
-                kept = await client.runtime.query(FindKept(project_id=project_id), principal=client.principal)
+            for each in known:
+                find = FindOffers(project_id=each, token=client.session.token)
+                offered += await client.runtime.query(find, principal=client.principal)
+                if each is not None:
+                    kept += await client.runtime.query(FindKept(project_id=each), principal=client.principal)
+            offered = offered[:MOST_OFFERS]
         if self.restore_from is not None and self.restore_from != LATEST:
             try:
                 restored = await self._restore_request(self.restore_from).run(client)
@@ -103,10 +112,17 @@ class StartSession(Procedure[SessionStarted], frozen=True, metaclass=CheckedWhen
             purpose=self.purpose,
             project_id=project_id,
             workspace_path=self.workspace_path,
+            revision=NO_REVISION if project is None else project.revision,
             offered=offered,
             kept=kept,
         )
         return await self._answer_started(client, tool, await self._start(client, start))
+
+    async def _find_project(self, client: PassportClient) -> Project | None:
+        """Return the project of the client's folder, if that is known."""
+        if self.workspace_path is None:
+            return None
+        return await read_in_thread(client.session.find_project, self.workspace_path)
 
     def _restore_request(self, given: str | dict[str, Any]) -> RestoreSession:
         session_id = None
@@ -300,14 +316,14 @@ class MigrateSession(Procedure[SessionMigrated], frozen=True, metaclass=CheckedW
         )
 
 
-def _project_of(principal: Principal, project_id: str | None, workspace_path: str | None) -> str | None:
+def _project_of(principal: Principal, project_id: str | None, project: Project | None) -> str | None:
     if project_id is None and principal.projects:
         if len(principal.projects) > 1:
             mine = ", ".join(sorted(principal.projects))
             raise auth_errors.invalid("project_id", f"project_id: you belong to several; say which: {mine}")
         (project_id,) = principal.projects
-    elif project_id is None and workspace_path is not None and principal.projects is None:
-        project_id = project_of_path(workspace_path)
+    elif project_id is None and project is not None and principal.projects is None:
+        project_id = project.project_id
     if not policy.may_see_session(principal, project_id):
         raise auth_errors.permission_denied(
             "project_id", f"project_id: you are not a member of {project_id!r}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any, Final, Protocol
@@ -13,6 +13,7 @@ import msgspec
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.client import Client
+from greenroom.actors.core.git.projects import Project, project_elsewhere
 from greenroom.actors.sessions.requests import handover, session_context
 from greenroom.actors.sessions.requests.requests import AddMessage
 from greenroom.runtime import Address, GreenroomError, Message, RuntimeClient, Subscriber
@@ -52,6 +53,7 @@ class CurrentSession:
         tool: The client's program.
         scope: The scope of the client's idempotency keys.
         locator: Remembers the session of a client without a connection; None if the client has one.
+        find_project: Finds the project of a folder that the client names.
 
     Attributes:
         session_id: None until the client starts or restores a session.
@@ -65,10 +67,12 @@ class CurrentSession:
         tool: str,
         scope: str,
         locator: SessionLocator | None = None,
+        find_project: Callable[[str], Project] = project_elsewhere,
     ) -> None:
         self.session_id: str | None = None
         self.project_id: str | None = None
         self.folder: str | None = None
+        self.find_project = find_project
         self._runtime = runtime
         self._principal = principal
         self._tool = tool

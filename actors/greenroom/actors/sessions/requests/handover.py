@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from greenroom.actors.core.git.git_files import NO_REVISION, Revision
 from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.replies.replies import Reply, ToolCall
 from greenroom.actors.core.validation import types
@@ -131,6 +132,7 @@ class StartHere(Message[Started], frozen=True, kw_only=True):
     Attributes:
         how: ``take_up`` fails if another client holds the session, or if the session has ended. ``resume``
             fails only if the session has ended.
+        revision: What is checked out in the folder; a new session notes it.
         offered: Sessions that can be resumed, this one included.
     """
 
@@ -142,6 +144,7 @@ class StartHere(Message[Started], frozen=True, kw_only=True):
     purpose: types.Purpose | None = None
     project_id: str | None = None
     workspace_path: str | None = None
+    revision: Revision = NO_REVISION
     offered: list[Offer] = msgspec.field(default_factory=list)
     kept: list[Offer] = msgspec.field(default_factory=list)
 

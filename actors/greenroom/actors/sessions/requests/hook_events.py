@@ -8,6 +8,9 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from greenroom.actors.core.git.git_files import Revision
+from greenroom.actors.core.git.projects import PlaceOfWork
+
 HookName = Literal["session-start", "user-prompt", "pre-compact", "post-tool", "stop", "session-end"]
 """The moments of a client's session at which the client runs our hook."""
 
@@ -44,7 +47,9 @@ class HookEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
     Attributes:
         id: Created for this run, so that the server stores the event once.
         client: The name of the client in the table of clients, such as ``claude-code``.
-        project: The project of the folder that the client works in, as `project_of_path` names it.
+        project: The project of the folder that the client works in, as `find_project` says.
+        older: The ids that older versions gave to that folder.
+        branch: The branch that is checked out there, and ``commit`` its commit.
         turns: The turns of the transcript since the last stored run, oldest first.
     """
 
@@ -57,7 +62,25 @@ class HookEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
     at: Aware
     prompt: Annotated[str, Meta(max_length=MAX_PROMPT)] = ""
     reason: Short = ""
+    older: Annotated[list[Short], Meta(max_length=4)] = msgspec.field(default_factory=list)
+    branch: Short = ""
+    commit: Short = ""
     turns: Annotated[list[Turn], Meta(max_length=MAX_TURNS)] = msgspec.field(default_factory=list)
+
+    @property
+    def projects(self) -> tuple[str, ...]:
+        """The ids of the folder's project, the present one first; empty for no project."""
+        return (self.project, *self.older) if self.project else ()
+
+    @property
+    def place(self) -> PlaceOfWork:
+        """The folder, and what was checked out there."""
+        return PlaceOfWork(self.folder, self.branch, self.commit)
+
+    @property
+    def revision(self) -> Revision:
+        """What was checked out in the folder."""
+        return Revision(self.branch, self.commit)
 
 
 class HookAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -11,6 +11,7 @@ import msgspec
 
 from greenroom.actors.core.auth.namespaces import user_namespace
 from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.git.git_files import NO_REVISION, Revision
 from greenroom.actors.memories.recall.replies import Beginning, GivenMemory
 from greenroom.actors.sessions.requests.handover import Offer
 from greenroom.actors.sessions.requests.hook_events import HookEvent, Turn
@@ -133,6 +134,7 @@ class KeepTurns(Message[None], frozen=True, kw_only=True):
     of: ClientSession
     purpose: str
     turns: list[KeptTurn]
+    revision: Revision = NO_REVISION
     files: list[tuple[str, int]] = msgspec.field(default_factory=list)
     ends: bool = False
     compacted: datetime | None = None

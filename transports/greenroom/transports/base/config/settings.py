@@ -266,6 +266,11 @@ class Settings:
         "folder of code that clients may search and read, once for each; a client on standard input and "
         "output may besides those that it works in",
     )
+    worktrees_apart: bool = setting(
+        False,
+        boolean,
+        "let each linked git worktree be a project of its own; otherwise it belongs to its repository's",
+    )
     read_secrets: tuple[str, ...] = setting(
         (),
         list_of(line(200), "PATTERN"),

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from greenroom.actors.content.secrets.detect import without_secrets
 from greenroom.actors.content.text.truncate import truncate_middle
-from greenroom.actors.core.auth.namespaces import project_of_path
 from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.git.projects import find_project
 from greenroom.actors.sessions.requests.hook_events import MAX_PROMPT, HookEvent, HookName, Turn
 from greenroom.transports.clients.hooks.client_json import replace_surrogates
 from greenroom.transports.clients.hooks.dialects import DIALECTS, HookInput
@@ -31,18 +31,25 @@ _MAX_PATH = 4_096
 _MAX_NAME = 255
 
 
-def make_event(hook: HookName, client: str, hook_input: HookInput, turns: Sequence[RawTurn]) -> HookEvent:
+def make_event(
+    hook: HookName, client: str, hook_input: HookInput, turns: Sequence[RawTurn], *, apart: bool = False
+) -> HookEvent:
     """Build the event of one run of a hook.
 
-    If the client sent no folder, the event has the working folder of this process.
+    If the client sent no folder, the event has the working folder of this process. With ``apart``, a linked
+    work tree is a project of its own.
     """
     folder = hook_input.folder or os.getcwd()  # noqa: PTH109 - keeps the client's spelling
+    project = find_project(folder, apart=apart)
     return HookEvent(
         id=randomness.token_hex(16),
         name=hook,
         client=client,
         session=session_of(client, hook_input),
-        project=project_of_path(project_folder(folder)),
+        project=project.project_id,
+        older=list(project.older),
+        branch=project.revision.branch,
+        commit=project.revision.commit,
         folder=folder[:_MAX_PATH],
         at=datetime.now(UTC),
         prompt=_clean(hook_input.prompt, MAX_PROMPT),
@@ -55,16 +62,6 @@ def session_of(client: str, hook_input: HookInput) -> str:
     """Return the client's session id, or a substitute if the client sent none."""
     stem = os.path.basename(hook_input.transcript).partition(".")[0]  # noqa: PTH119 - the text may be no path
     return (hook_input.session or stem or f"{client}-{os.getppid()}")[:_MAX_NAME]
-
-
-def project_folder(folder: str) -> str:
-    """Return the git work tree that contains a folder, or the folder itself."""
-    at = folder
-    while at and at != os.path.dirname(at):  # noqa: PTH120 - keeps the client's spelling
-        if os.path.lexists(os.path.join(at, ".git")):  # noqa: PTH118
-            return at
-        at = os.path.dirname(at)  # noqa: PTH120
-    return folder
 
 
 def turns_of_event(hook_input: HookInput) -> list[RawTurn]:
@@ -114,6 +111,8 @@ def enqueue(
     client: str,
     hook_input: HookInput,
     environment: Mapping[str, str],
+    *,
+    apart: bool = False,
 ) -> bool:
     """Put the new part of a session into the spool of a data folder.
 
@@ -121,7 +120,7 @@ def enqueue(
     """
     place = DIALECTS[client].transcripts
     if place is None or not hook_input.transcript:
-        event = make_event(hook, client, hook_input, turns_of_event(hook_input))
+        event = make_event(hook, client, hook_input, turns_of_event(hook_input), apart=apart)
         if not _has_news(event):
             return False
         with hold_spool(folder) as spool:
@@ -143,7 +142,7 @@ def enqueue(
                 raise NothingKeptError(
                     f"there is no transcript {path[:200]!r}, so nothing of it is kept"
                 ) from None
-        event = make_event(hook, client, hook_input, turns)
+        event = make_event(hook, client, hook_input, turns, apart=apart)
         if not _has_news(event):
             return False
         spool.put(Entry(principal=principal, event=event), key, kept)

@@ -166,7 +166,7 @@ _TO_BEGIN_WITH: Final = {
             "--limit": Option("how long it may take", "SECONDS", number(0.01, 60, "seconds"), default=LIMIT),
         },
         json=False,
-        settings=_WHO,
+        settings=_WHO | {"worktrees_apart"},
         examples=("hook session-start", "hook user-prompt --client codex --limit 2"),
     ),
 }

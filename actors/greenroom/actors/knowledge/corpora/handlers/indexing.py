@@ -346,12 +346,14 @@ def describe(
 
 
 def set_name(repository: CorpusRepository, request: corpus_requests.CallCorpus, context: Context) -> None:
-    """Store the corpus's name, and its folder."""
+    """Store the corpus's name, its folder and the folder's project."""
     if not repository.header.is_dropped:
         repository.publish(context)
         if request.root != repository.header.root:
             repository.index.unload()  # code and documents are indexed by different rules
-        called = msgspec.structs.replace(repository.header, name=request.name, root=request.root)
+        called = msgspec.structs.replace(
+            repository.header, name=request.name, root=request.root, project=request.project
+        )
         repository.put_header(context, called)
         repository.publish(context)
 

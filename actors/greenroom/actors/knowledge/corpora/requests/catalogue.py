@@ -101,6 +101,10 @@ class CatalogueActor(Actor):
                 f"name: {found.full_name!r} is another corpus; rename or drop it to have {request.root!r}",
             )
         if found is not None:
+            if request.project in {None, *found.projects[:1]}:
+                return found
+            found = msgspec.structs.replace(found, project=request.project)
+            _list(context, found)
             return found
         if sum(1 for _ in context.scan(msgspec.Raw, prefix=_ENTRIES)) >= MOST:
             raise Refusal("QUOTA_EXCEEDED", f"there are {MOST:,} corpora, which is the limit", limit=MOST)
@@ -115,6 +119,7 @@ class CatalogueActor(Actor):
             made_by,
             request.root,
             id_prefix=context.precheck_answer,
+            project=request.project or "",
         )
         _list(context, row)
         audit_record.record(context, "create_corpus", None, corpus=row.full_name)
@@ -263,7 +268,10 @@ def _put(context: Context, row: CorpusRow) -> None:
 
 def _list(context: Context, row: CorpusRow) -> None:
     _put(context, row)
-    context.tell(corpus_address(row), corpus_requests.CallCorpus(name=row.full_name, root=row.root))
+    context.tell(
+        corpus_address(row),
+        corpus_requests.CallCorpus(name=row.full_name, root=row.root, project=row.project),
+    )
 
 
 def _unlist(context: Context, row: CorpusRow) -> None:

@@ -15,6 +15,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.content.documents.document_types import Digest, Document
 from greenroom.actors.core.auth.corpora import DEFAULT_CORPUS as DEFAULT_CORPUS
+from greenroom.actors.core.git.project_names import project_of_path
 from greenroom.actors.core.replies.damage import Damaged
 from greenroom.actors.core.replies.grades import Grade
 from greenroom.actors.core.replies.memory_types import Fraction
@@ -200,6 +201,7 @@ class CorpusRow(msgspec.Struct, frozen=True, array_like=True):
         number: A part of the address of the corpus's actor; unlike a name, it is never reused.
         made_by: The corpus's creator, see `policy.corpus_maker`; empty for an erased person.
         root: The folder of a workspace.
+        project: The id of the workspace's project; empty if it follows from the path alone.
         id_prefix: Prefix of the corpus's chunk ids, see `chunk_id`; 0 if it has none yet.
         old_ids: Smaller numbers are chunk ids of an older program; 0 if there are none.
     """
@@ -212,6 +214,15 @@ class CorpusRow(msgspec.Struct, frozen=True, array_like=True):
     root: str | None = None
     id_prefix: int = 0
     old_ids: int = 0
+    project: str = ""
+
+    @property
+    def projects(self) -> tuple[str, ...]:
+        """The ids of a workspace's project: the present one, and that of its path."""
+        if self.root is None:
+            return ()
+        of_path = project_of_path(self.root)
+        return (self.project, of_path) if self.project not in {"", of_path} else (of_path,)
 
     @property
     def full_name(self) -> str:
@@ -261,10 +272,14 @@ class NextChunk(Message[int], frozen=True, kw_only=True):
 
 
 class MakeCorpus(Message[CorpusRow], frozen=True, kw_only=True):
-    """Create a corpus of the owner unless the name exists; with ``root``, create a workspace."""
+    """Create a corpus of the owner unless the name exists; with ``root``, create a workspace.
+
+    If ``project`` is given, it becomes the project of an older workspace, too.
+    """
 
     name: NewCorpusName
     root: str | None = None
+    project: str | None = None
 
     def precheck(self) -> tuple[Address, TakeIdPrefix]:
         """Draw the corpus's prefix."""
@@ -285,10 +300,11 @@ class DropOwned(Message[CorpusRow], frozen=True, kw_only=True):
 
 
 class CallCorpus(Message[None], frozen=True, kw_only=True):
-    """Set a corpus's full name, and the folder that it indexes."""
+    """Set a corpus's full name, the folder that it indexes, and the folder's project."""
 
     name: CorpusName
     root: str | None = None
+    project: str = ""
 
 
 class DiscardCorpus(Message[None], frozen=True, kw_only=True):

@@ -52,6 +52,7 @@ class CorpusHeader(msgspec.Struct, frozen=True, array_like=True):
         name: The corpus's full name; empty until it is set.
         is_dropped: Whether the corpus is being removed, so that no request finds it.
         root: The folder of a workspace.
+        project: As in `CorpusRow`.
     """
 
     format: int = FORMAT
@@ -66,6 +67,7 @@ class CorpusHeader(msgspec.Struct, frozen=True, array_like=True):
     indexed_at: int | None = None
     is_dropped: bool = False
     root: str | None = None
+    project: str = ""
 
 
 class ChunkPlace(msgspec.Struct, frozen=True, array_like=True):

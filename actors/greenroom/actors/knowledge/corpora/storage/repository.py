@@ -13,11 +13,12 @@ from msgspec import UNSET
 from greenroom.actors.content.documents import MASKING, mask_text
 from greenroom.actors.core.auth import corpora, policy
 from greenroom.actors.core.auth import errors as auth_errors
-from greenroom.actors.core.auth.namespaces import PROJECT, project_of_path, segment
+from greenroom.actors.core.auth.namespaces import PROJECT, segment
 from greenroom.actors.core.auth.policy import ChangeLabel
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.auth.scopes import CODE, KNOWLEDGE
 from greenroom.actors.core.base.unicode_forms import forms
+from greenroom.actors.core.git.project_names import project_of_path
 from greenroom.actors.core.replies.damage import damaged_entry
 from greenroom.actors.core.resources.resource_uris import (
     corpus_uri,
@@ -149,7 +150,8 @@ class CorpusRepository(Actor):
             context.publish(corpus_uri(name), label)
             if self.header.root is not None:
                 context.publish(workspace_uri(name), label)
-                context.publish(project_topic(segment(project_of_path(self.header.root)), CODE), label)
+                for project in sorted({self.header.project, project_of_path(self.header.root)} - {""}):
+                    context.publish(project_topic(segment(project), CODE), label)
             if self.owner.startswith(PROJECT):
                 needed = KNOWLEDGE if self.header.root is None else CODE
                 context.publish(project_topic(self.owner[len(PROJECT) :], needed), label)

@@ -55,17 +55,21 @@ async def find_corpus(runtime: RuntimeClient, principal: Principal, name: str) -
 
 
 async def ensure_corpus(
-    runtime: RuntimeClient, principal: Principal, name: str, root: str | None = None
+    runtime: RuntimeClient,
+    principal: Principal,
+    name: str,
+    root: str | None = None,
+    project: str | None = None,
 ) -> CorpusRow:
-    """Return the corpus with a name, or create it; with ``root``, create a workspace."""
+    """Return the corpus with a name, or create it; with ``root``, a project's workspace."""
     check_owner(principal, name)
     row = await runtime.query(FindCorpus(name=name), principal=principal)
-    if row is not None and root in {None, row.root}:
+    if row is not None and root in {None, row.root} and project in {None, *row.projects[:1]}:
         return row
     wanted = corpora.find_candidates(principal, name)[0]
     return await runtime.ask(
         catalogue_address(wanted.owner),
-        corpus_requests.MakeCorpus(name=wanted.name, root=root),
+        corpus_requests.MakeCorpus(name=wanted.name, root=root, project=project),
         principal=principal,
     )
 

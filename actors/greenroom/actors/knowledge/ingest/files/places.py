@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, Protocol
 
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.client import Client
+from greenroom.actors.core.git.projects import Project, find_project, project_elsewhere
 from greenroom.actors.knowledge.ingest.files.exclusions import (
     MARKS_OF_REPOSITORY,
     SECRET,
@@ -52,6 +53,7 @@ class Reach(NamedTuple):
         workspaces: Folders of code that may be searched and read.
         secrets: Patterns of files that may be read although they look like secrets. A pattern matches a name,
         or a path below a workspace.
+        worktrees_apart: Whether a linked git worktree is a project of its own.
     """
 
     roots: Sequence[str] | None = ()
@@ -59,6 +61,7 @@ class Reach(NamedTuple):
     takes_client_folders: bool = False
     workspaces: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
+    worktrees_apart: bool = False
 
 
 CLIENT_FOLDERS: ContextVar[tuple[str, ...]] = ContextVar("CLIENT_FOLDERS", default=())
@@ -96,6 +99,15 @@ def may_look(path: str, reach: Reach) -> bool:
         return False
     top = find_innermost(path, reach.roots or ()) or os.path.dirname(os.path.dirname(path))  # noqa: PTH120
     return forbidden_reason(path, reach.closed) is None and file_reason(path, top) != SECRET
+
+
+def find_project_of(folder: str, reach: Reach) -> Project:
+    """Return a folder's project; look at the folder only if the caller may."""
+    is_open = reach.roots is None or reach.takes_client_folders
+    if not is_open and "\0" not in folder:
+        path = os.path.realpath(folder)
+        is_open = any(is_below(path, os.path.realpath(each)) for each in reach.workspaces)
+    return find_project(folder, apart=reach.worktrees_apart) if is_open else project_elsewhere(folder)
 
 
 def find_innermost(path: str, roots: Iterable[str]) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from greenroom.actors.core.base.regular_files import UnreadableFileError
 from greenroom.actors.core.base.unicode_forms import compose
+from greenroom.actors.core.git.git_files import is_linked
 from greenroom.actors.knowledge.ingest.files.exclusions import (
     COPIED,
     HIDDEN,
@@ -39,7 +40,6 @@ _MOST_STARS: Final = 3
 _MOST_OF_SEVERAL: Final = 100
 """Rules become patterns; many stars could take exponential time, during which nothing else runs."""
 _DEEPEST: Final = 100
-_WORK_TREE: Final = re.compile(rb"/worktrees/[^/]+\s*\Z")
 MAX_ENTRIES: Final = 100_000
 """Maximum number of entries of one folder."""
 MAX_DEPTH: Final = 64
@@ -182,7 +182,7 @@ def _entry_reason(entry: Entry, own: Collection[Identity], depth: int) -> str | 
 def _whole_reason(folder: str, names: Collection[str]) -> str | None:
     if is_made(folder, names):
         return MADE
-    return COPIED if ".git" in names and is_copy(folder) else None
+    return COPIED if ".git" in names and is_linked(folder) else None
 
 
 def _add_rules(folder: str, names: Collection[str], rules: tuple[Rules, ...]) -> tuple[Rules, ...]:
@@ -263,17 +263,6 @@ def read_rules(folder: str) -> Rules | None:
             continue
         lines += text.splitlines()
     return Rules(folder, GitIgnoreSpec.from_lines(_drop_slow(lines))) if lines else None
-
-
-def is_copy(folder: str) -> bool:
-    """Return whether a folder is an additional work tree (see `git worktree add`).
-
-    A submodule in an additional work tree is not: its git folder is `.git/worktrees/tree/modules/module`.
-    """
-    try:
-        return _WORK_TREE.search(read_bounded(f"{folder}/.git", MAX_BYTES)) is not None
-    except (OSError, UnreadableFileError):  # usually a folder: the main work tree
-        return False
 
 
 def _drop_slow(lines: Iterable[str]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from greenroom.actors.knowledge.corpora.requests.workspace import DescribeWorksp
 from greenroom.actors.knowledge.corpora.storage.readers import describe_unread
 from greenroom.actors.knowledge.corpora.tools.corpus_admin import ensure_corpus, find_corpus
 from greenroom.actors.knowledge.ingest.files.exclusions import SECRET
-from greenroom.actors.knowledge.ingest.files.places import CLIENT_FOLDERS, FilesClient
+from greenroom.actors.knowledge.ingest.files.places import CLIENT_FOLDERS, FilesClient, find_project_of
 from greenroom.actors.knowledge.workspaces.index_lease import Indexer, Workspaces, release_if_dead
 from greenroom.actors.knowledge.workspaces.places import Place, check_root, resolve_file, workspace_name
 from greenroom.runtime import Procedure, Refusal
@@ -143,7 +143,8 @@ async def start_index(client: CodeClient, root: str) -> Workspace:
     name = f"{policy.corpora_owner(client.principal)}:{workspace_name(root)}"
     if client.principal.seen_by is not None:
         return Workspace(await find_corpus(client.runtime, client.principal, name), None)
-    row = await ensure_corpus(client.runtime, client.principal, name, root)
+    project = await read_in_thread(find_project_of, root, client.files.reach)
+    row = await ensure_corpus(client.runtime, client.principal, name, root, project.project_id)
     if client.workspaces is None:
         return Workspace(row, None)
     return Workspace(row, client.workspaces.need(client.principal, row, client.files.reach.closed))

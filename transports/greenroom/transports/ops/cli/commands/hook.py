@@ -71,9 +71,10 @@ def _carry_out(
     """Answer or enqueue an event; return the model's text and the number of findings."""
     principal = principal_of(replace(settings, agent=settings.agent or chosen.client))
     if chosen.name in _ASKING:
-        event = make_event(chosen.name, chosen.client, hook_input, [])
+        event = make_event(chosen.name, chosen.client, hook_input, [], apart=settings.worktrees_apart)
         return _answer(settings, principal, event, run)
-    if enqueue(settings.data, principal, chosen.name, chosen.client, hook_input, os.environ):
+    apart = settings.worktrees_apart
+    if enqueue(settings.data, principal, chosen.name, chosen.client, hook_input, os.environ, apart=apart):
         with suppress(NoOwnerError, ControlSocketError):  # without an owner that replies the event waits
             call(settings.data, Drain(), patience=_POKE_SECONDS)
     return "", 0

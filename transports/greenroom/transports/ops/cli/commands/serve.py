@@ -184,6 +184,7 @@ async def _serve(
             own_folders(settings),
             workspaces=tuple(map(os.path.abspath, settings.workspace)),
             secrets=settings.read_secrets,
+            worktrees_apart=settings.worktrees_apart,
         )
         workspaces = await _open_indexes(stack, nursery, settings, runtime, reach)
         savings = await stack.enter_async_context(

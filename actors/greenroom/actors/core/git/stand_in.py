@@ -11,13 +11,16 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
-from greenroom.actors.core.base.regular_files import UnreadableFileError
-from greenroom.actors.knowledge.ingest.files.file_content import read_bounded
-from greenroom.actors.knowledge.ingest.files.places import is_below
+from greenroom.actors.core.git.git_files import (
+    NotAWorkTreeError,
+    WorkTree,
+    find_top,
+    open_work_tree,
+    read_git_file,
+)
 
-_MAX_POINTER: Final = 8_192
 _HEAD: Final = re.compile(rb"(ref: refs/[^\x00-\x20\x7f]{1,1000}|[0-9a-f]{40}|[0-9a-f]{64})\n?")
 _HARMLESS: Final = re.compile(r"[A-Za-z0-9]{1,20}")
 KEPT: Final = (
@@ -34,42 +37,25 @@ _NO_ATTRIBUTES: Final = "* !diff !filter !text !eol !crlf !ident !working-tree-e
 """Attributes in the git directory take precedence over attributes in the work tree."""
 
 
-class NotAWorkTreeError(Exception):
-    """A folder's changes cannot be read; the text says why."""
-
-
-class WorkTree(NamedTuple):
-    """A git work tree; ``common`` is the git directory that work trees share, or ``git``."""
-
-    top: str
-    git: str
-    common: str
-
-
 def find_work_tree(folder: str) -> WorkTree:
     """Find the work tree of a folder; this process's user must own the work tree.
 
     Raises:
         NotAWorkTreeError: There is no work tree, or it must not be read.
     """
-    for place in (Path(folder), *Path(folder).parents):
-        pointer = place / ".git"
-        if os.path.lexists(pointer):
-            break
-    else:
+    top = find_top(folder)
+    if top is None:
         raise NotAWorkTreeError(f"{folder} is in no git repository")
-    _check_owner(place, pointer)
-    if pointer.is_symlink():
-        raise NotAWorkTreeError(f"{pointer} is a symbolic link; only a folder or git's own file is followed")
-    git = pointer if pointer.is_dir() else _follow_pointer(pointer)
-    common = _find_common(git)
-    _check_owner(git, common, common / "objects")
+    _check_owner(top, f"{top}/.git")
+    tree = open_work_tree(top)
+    common = Path(tree.common)
+    _check_owner(tree.git, tree.common, f"{common}/objects")
     if not all((common / each).is_dir() for each in ("objects", "refs")):
-        raise NotAWorkTreeError(f"{git} is no git repository")
+        raise NotAWorkTreeError(f"{tree.git} is no git repository")
     _check_objects(common / "objects")
     if (common / "reftable").exists():
-        raise NotAWorkTreeError(f"{git} keeps its references in the format reftable, which is not read")
-    return WorkTree(str(place), str(git), str(common))
+        raise NotAWorkTreeError(f"{tree.git} keeps its references in the format reftable, which is not read")
+    return tree
 
 
 def make_stand_in(tree: WorkTree, folder: Path, settings: dict[str, str]) -> None:
@@ -79,7 +65,7 @@ def make_stand_in(tree: WorkTree, folder: Path, settings: dict[str, str]) -> Non
         NotAWorkTreeError: The repository's HEAD is invalid.
         OSError: The stand-in cannot be made.
     """
-    head = _read(Path(tree.git, "HEAD"))
+    head = read_git_file(f"{tree.git}/HEAD")
     if _HEAD.fullmatch(head) is None:
         raise NotAWorkTreeError(f"{tree.git}/HEAD is not one that git writes")
     common = Path(tree.common)
@@ -96,32 +82,6 @@ def make_stand_in(tree: WorkTree, folder: Path, settings: dict[str, str]) -> Non
         section, name = key.split(".")
         lines.append(f"[{section}]\n\t{name} = {value}\n")
     (folder / "config").write_text("".join(lines))
-
-
-def _follow_pointer(pointer: Path) -> Path:
-    """Return the git directory that a file names; the directory must name the file, too.
-
-    Without this check, a repository from elsewhere could name any other repository of the user.
-    """
-    named = _read(pointer).decode(errors="replace")
-    if not named.startswith("gitdir: "):
-        raise NotAWorkTreeError(f"{pointer} is not one that git writes")
-    git = Path(os.path.realpath(pointer.parent / named.removeprefix("gitdir: ").rstrip("\n")))
-    inside = is_below(str(git), str(pointer.parent))
-    if not inside and Path(git.parent / _read_line(git / "gitdir")) != pointer:
-        raise NotAWorkTreeError(
-            f"{pointer} names {git}, which does not name it in turn, as that of a work tree made by "
-            "`git worktree add` does; submodules are not read on their own"
-        )
-    return git
-
-
-def _find_common(git: Path) -> Path:
-    named = _read_line(git / "commondir") if os.path.lexists(git / "commondir") else "."
-    common = Path(os.path.realpath(git / named))
-    if common != Path(os.path.realpath(git)) and git.parent != common / "worktrees":
-        raise NotAWorkTreeError(f"{git} shares with {common}, which does not know it")
-    return common
 
 
 def _check_objects(objects: Path) -> None:
@@ -143,22 +103,11 @@ def _find_link(folder: Path) -> str | None:
     return None
 
 
-def _read_line(path: Path) -> str:
-    return _read(path).decode(errors="replace").rstrip("\n")
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return read_bounded(str(path), _MAX_POINTER)
-    except (OSError, UnreadableFileError) as error:
-        raise NotAWorkTreeError(f"{path} is not read: {error}") from None
-
-
-def _check_owner(*places: Path) -> None:
+def _check_owner(*places: str) -> None:
     """Reject files and folders of another user, as git itself does by default."""
     for place in places:
         try:
-            owner = place.lstat().st_uid
+            owner = Path(place).lstat().st_uid
         except OSError as error:
             raise NotAWorkTreeError(f"{place} is not read: {error.strerror}") from None
         if owner != os.geteuid():

@@ -1,0 +1,1 @@
+"""Git repositories of folders: the project that a folder belongs to, and git run safely."""

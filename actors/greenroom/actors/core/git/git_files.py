@@ -1,0 +1,221 @@
+"""Read what git keeps of a folder, without git: work tree, repository, branch.
+
+Nothing else reads `.git`. Each hook of a client runs this, so it imports next to nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Final, NamedTuple
+
+from greenroom.actors.core.base.regular_files import UnreadableFileError, open_regular_file
+
+_MAX_POINTER: Final = 8_192
+_MAX_REFS: Final = 4 << 20
+_MAX_BRANCH: Final = 200
+MEMBER: Final = "git"
+"""The member of the metadata of memories and sessions that notes where they were made."""
+_LINKED: Final = re.compile(r"/worktrees/[^/]+\s*\Z")
+_MODULE: Final = re.compile(r"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE)
+COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_BRANCH: Final = re.compile(r"ref: refs/heads/([^\x00-\x20\x7f~^:?*\[\\]+)")
+
+
+class NotAWorkTreeError(Exception):
+    """A folder's `.git` is not followed, or not read; the text says why."""
+
+
+class WorkTree(NamedTuple):
+    """A git work tree; ``common`` is the git directory that work trees share, or ``git``."""
+
+    top: str
+    git: str
+    common: str
+
+
+class Revision(NamedTuple):
+    """A branch and a commit, each empty if it is not known."""
+
+    branch: str = ""
+    commit: str = ""
+
+    def as_member(self) -> dict[str, dict[str, str]]:
+        """Return what is known as a member of a JSON object; empty if nothing is."""
+        known = {name: value for name, value in self._asdict().items() if value}
+        return {MEMBER: known} if known else {}
+
+
+NO_REVISION: Final = Revision()
+
+
+def find_top(folder: str) -> str | None:
+    """Return the innermost folder with a `.git` around a folder; None if there is none."""
+    at = folder
+    while not os.path.lexists(os.path.join(at, ".git")):  # noqa: PTH118 - keeps the given spelling
+        above = os.path.dirname(at)  # noqa: PTH120 - likewise
+        if not at or above == at:
+            return None
+        at = above
+    return at
+
+
+def open_work_tree(top: str) -> WorkTree:
+    """Return the work tree of a folder with a `.git`.
+
+    A `.git` file is believed only if the repository names the file back, and both belong to one user. So a
+    folder from elsewhere cannot name a repository of the user.
+
+    Raises:
+        NotAWorkTreeError: The `.git` is not to be believed.
+    """
+    pointer = f"{top}/.git"
+    if os.path.islink(pointer):  # noqa: PTH114
+        raise NotAWorkTreeError(f"{pointer} is a symbolic link; only a folder or git's own file is followed")
+    git = pointer if os.path.isdir(pointer) else _follow(top, pointer)  # noqa: PTH112
+    common = _common_of(git)
+    _check_same_user(pointer, git, common)
+    return WorkTree(top, git, common)
+
+
+def find_main_folder(tree: WorkTree) -> str:
+    """Return a repository's main work tree, or the bare repository itself."""
+    common = os.path.realpath(tree.common)
+    if common == os.path.realpath(tree.git):
+        return tree.top
+    above = os.path.dirname(common)  # noqa: PTH120
+    try:
+        if os.path.realpath(open_work_tree(above).git) == common:
+            return above
+    except NotAWorkTreeError:
+        pass
+    return _main_of_submodule(common) or common
+
+
+def _main_of_submodule(common: str) -> str | None:
+    """Return the folder of a submodule, if it and its git directory name each other."""
+    try:
+        named = _MODULE.search(os.fsdecode(read_git_file(f"{common}/config")))
+        main = None if named is None else _resolve(common, named[1])
+        is_it = main and _resolve(main, _read_line(f"{main}/.git").removeprefix("gitdir: ")) == common
+    except NotAWorkTreeError:
+        return None
+    return main if is_it else None
+
+
+def read_revision(tree: WorkTree) -> Revision:
+    """Return the branch and the commit that a work tree has checked out."""
+    try:
+        head = read_git_file(f"{tree.git}/HEAD").decode().rstrip("\n")
+        if COMMIT.fullmatch(head):
+            return Revision(commit=head)
+        named = _BRANCH.fullmatch(head)
+        if named is None or not _is_branch(named[1]):
+            return NO_REVISION
+        return Revision(named[1], _commit_of(tree.common, f"refs/heads/{named[1]}"))
+    except (NotAWorkTreeError, UnicodeDecodeError):
+        return NO_REVISION
+
+
+def has_branch(tree: WorkTree, branch: str) -> bool:
+    """Return whether a repository has a branch of this name."""
+    return _is_branch(branch) and bool(_commit_of(tree.common, f"refs/heads/{branch}"))
+
+
+def is_linked(top: str) -> bool:
+    """Return whether a folder calls itself an additional work tree (see `git worktree add`).
+
+    A submodule in an additional work tree is not: its git folder is `.git/worktrees/tree/modules/module`.
+    """
+    try:
+        return _LINKED.search(read_git_file(f"{top}/.git").decode(errors="replace")) is not None
+    except NotAWorkTreeError:  # usually a folder: the main work tree
+        return False
+
+
+def read_git_file(path: str, limit: int = _MAX_POINTER) -> bytes:
+    """Return the content of a plain file of at most ``limit`` bytes.
+
+    Raises:
+        NotAWorkTreeError: There is no such file, or it is larger.
+    """
+    try:
+        with open_regular_file(path) as file:
+            data = bytearray()
+            while piece := file.read(limit + 1 - len(data)):
+                data += piece
+    except (OSError, UnreadableFileError) as error:
+        raise NotAWorkTreeError(f"{path} is not read: {error}") from None
+    if len(data) > limit:
+        raise NotAWorkTreeError(f"{path} is not read: it has more than {limit:,} bytes")
+    return bytes(data)
+
+
+def _follow(top: str, pointer: str) -> str:
+    named = _read_line(pointer)
+    if not named.startswith("gitdir: "):
+        raise NotAWorkTreeError(f"{pointer} is not one that git writes")
+    git = _resolve(top, named.removeprefix("gitdir: "))
+    if git.startswith(f"{os.path.realpath(top)}/"):  # a repository in the folder itself
+        return git
+    back = os.path.join(git, _read_line(f"{git}/gitdir"))  # noqa: PTH118
+    try:
+        is_back = os.path.basename(back) == ".git" and os.path.samefile(os.path.dirname(back), top)  # noqa: PTH119, PTH120, PTH121
+    except (OSError, ValueError):
+        is_back = False
+    if not is_back:
+        raise NotAWorkTreeError(
+            f"{pointer} names {git}, which does not name it in turn, as that of a work tree made by "
+            "`git worktree add` does; submodules are not read on their own"
+        )
+    _check_same_user(pointer, f"{git}/gitdir")
+    return git
+
+
+def _common_of(git: str) -> str:
+    named = _read_line(f"{git}/commondir") if os.path.lexists(f"{git}/commondir") else "."
+    common, real = _resolve(git, named), os.path.realpath(git)
+    if common == real:
+        return git
+    if os.path.dirname(real) != f"{common}/worktrees":  # noqa: PTH120
+        raise NotAWorkTreeError(f"{git} shares with {common}, which does not know it")
+    return common
+
+
+def _check_same_user(*places: str) -> None:
+    owners = {}
+    for place in places:
+        try:
+            owners[os.lstat(place).st_uid] = place
+        except OSError as error:
+            raise NotAWorkTreeError(f"{place} is not read: {error.strerror}") from None
+    if len(owners) > 1:
+        raise NotAWorkTreeError(f"of {', '.join(owners.values())} each belongs to another user")
+
+
+def _is_branch(name: str) -> bool:
+    is_short = len(name) <= _MAX_BRANCH and name.isprintable()
+    return is_short and not any(part in {"", ".", ".."} for part in name.split("/"))
+
+
+def _commit_of(common: str, ref: str) -> str:
+    """Return the commit of a reference; empty for a branch without commits."""
+    try:
+        commit = _read_line(f"{common}/{ref}")
+    except NotAWorkTreeError:
+        try:
+            packed = read_git_file(f"{common}/packed-refs", _MAX_REFS).decode(errors="replace")
+        except NotAWorkTreeError:
+            return ""
+        commit = next((line[: -len(ref) - 1] for line in packed.splitlines() if line.endswith(f" {ref}")), "")
+    return commit if COMMIT.fullmatch(commit) else ""
+
+
+def _resolve(folder: str, named: str) -> str:
+    if "\0" in named:
+        raise NotAWorkTreeError(f"a path in {folder} has a NUL")
+    return os.path.realpath(os.path.join(folder, named))  # noqa: PTH118
+
+
+def _read_line(path: str) -> str:
+    return os.fsdecode(read_git_file(path)).rstrip("\n")
