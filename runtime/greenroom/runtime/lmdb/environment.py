@@ -28,11 +28,14 @@ META: Final = 2
 FORMAT_VERSION: Final = 3
 """The store format: 2 added encryption, 3 added prefixes in the ids of chunks."""
 # In LMDB's unnamed table, unsealed, because they are read before any codec is known.
-# A file that replaces a store keeps its STORE_KEY and SECRET_KEY.
+# A file that replaces a store keeps IDENTITY_KEYS.
 FORMAT_KEY: Final = b"greenroom.format"
 SEAL_KEY: Final = b"greenroom.seal"
 STORE_KEY: Final = b"greenroom.store"
 SECRET_KEY: Final = b"greenroom.secret"
+FIRST_SECRET_KEY: Final = b"greenroom.secret.first"
+"""The mark of the secret before its first change; missing if it never changed."""
+IDENTITY_KEYS: Final = (STORE_KEY, SECRET_KEY, FIRST_SECRET_KEY)
 
 MIN_SIZE: Final = 256 * PAGE
 MAX_READERS: Final = 4096
@@ -97,24 +100,31 @@ class Identity(NamedTuple):
     secret_mark: str
 
 
-def identity_of(path: Path, *, forget_mark: bool = False) -> Identity:
-    """Return the identity of a store whose file is sound and not open anywhere.
-
-    With ``forget_mark`` the mark is removed afterwards, so that the store accepts another secret.
-    """
+def identity_of(path: Path) -> Identity:
+    """Return the identity of a store whose file is sound and not open anywhere."""
     room = path.stat().st_size + MIN_SIZE
     try:
-        with lmdb.open(
-            os.fspath(path), subdir=False, readonly=not forget_mark, lock=False, max_dbs=0, map_size=room
-        ) as environment:
-            with environment.begin() as transaction:
-                store_id, mark = (transaction.get(key) or b"" for key in (STORE_KEY, SECRET_KEY))
-            if forget_mark:
-                with environment.begin(write=True) as transaction:
-                    transaction.delete(SECRET_KEY)
+        with (
+            lmdb.open(
+                os.fspath(path), subdir=False, readonly=True, lock=False, max_dbs=0, map_size=room
+            ) as environment,
+            environment.begin() as transaction,
+        ):
+            store_id, mark = (transaction.get(key) or b"" for key in (STORE_KEY, SECRET_KEY))
     except lmdb.Error as error:
-        raise store_error(error, f"{path} cannot be read or written") from error
+        raise store_error(error, f"{path} cannot be read") from error
     return Identity(store_id.decode(), mark.decode())
+
+
+def put_secret_mark(transaction: lmdb.Transaction[bytes], mark: str) -> str:
+    """Store the mark of the store's secret; return the mark of the first secret."""
+    before, first = (transaction.get(key) or b"" for key in (SECRET_KEY, FIRST_SECRET_KEY))
+    if not first:
+        first = before or mark.encode()
+        if first != mark.encode():
+            transaction.put(FIRST_SECRET_KEY, first)
+    transaction.put(SECRET_KEY, mark.encode())
+    return first.decode()
 
 
 def write_format(transaction: lmdb.Transaction[bytes]) -> None:

@@ -58,8 +58,8 @@ class RestoreInfo:
 
     Attributes:
         kept: The previous file, which `restore` accepts, too; None if there was none.
-        has_secret: Whether the store's secret is here. If not, the next start creates a new secret, unless
-            you put the file there first. A new one ends API keys and passports of the old one.
+        has_secret: Whether the store's secret is here. If not, the store is refused until it is, or until it
+            is opened with ``new_secret``, which ends API keys and passports.
         has_list: Whether the revocation log is here. If not, revoked keys become valid again.
         damaged: The names of records that were damaged in the backup; all others are sound.
     """
@@ -181,8 +181,6 @@ def restore(
             places = [owner.folder] if secrets is None else [secrets, owner.folder]
             identity = identity_of(new)
             has_secret = not identity.secret_mark or is_secret_at(places, *identity)
-            if not has_secret:
-                identity_of(new, forget_mark=True)
             sync_file(new)
             kept = _keep(owner.folder / DATA_FILE)
             replace_store(new, owner.folder)

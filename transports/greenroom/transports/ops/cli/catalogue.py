@@ -118,6 +118,11 @@ _TO_BEGIN_WITH: Final = {
     ),
     "serve": Command(
         "serve MCP on standard input and output, over WebSocket or over HTTP",
+        options={
+            "--new-secret": Option(
+                "go on with a new secret if the store's is lost; ends API keys and passports"
+            )
+        },
         every_setting=True,
         json=False,
         examples=(

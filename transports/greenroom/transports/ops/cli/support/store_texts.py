@@ -72,8 +72,8 @@ def _restore(result: Result) -> str:
 
 
 _LOST: Final = (
-    "the store's secret is not here: bring its file to the folder of secrets before the next start, "
-    "or a new one is made, and API keys and passports of before end"
+    "the store's secret is not here, and no server starts without it: bring it with `greenroom secret "
+    "import FILE`, or end API keys and passports of before with `greenroom serve --new-secret`"
 )
 
 _UNLISTED: Final = (
