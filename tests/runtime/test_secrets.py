@@ -243,8 +243,8 @@ async def test_a_store_whose_secret_is_lost_is_opened_in_python_only_if_told(tmp
 @pytest.mark.promise("secrets.marks-keys")
 async def test_keys_of_another_secret_are_never_called_active(tmp_path: Path) -> None:
     async def keys(place: str, *, new: bool = False, create: str | None = None) -> dict[str, str]:
-        options = {"secrets": tmp_path / place, "new_secret": new}
-        async with open_greenroom(tmp_path / "store", **options) as runtime:
+        opening = open_greenroom(tmp_path / "store", secrets=tmp_path / place, new_secret=new)
+        async with opening as runtime:
             agent = Agent(runtime, Principal(agent_id="admin"))
             if create is not None:
                 await agent.ask(CreateApiKey(name=create, scopes=["memory:*"]))

@@ -120,7 +120,7 @@ def read_secret(path: Path) -> Secret:
                 f"the store's secret {path} can be read or changed by others; make it yours alone "
                 f"(chmod 600 {path}), and think of whether it is still a secret"
             )
-        _refuse_shared(path.parent)
+        refuse_shared(path.parent)
         text = os.read(descriptor, 4 * SECRET_BYTES)
     finally:
         os.close(descriptor)
@@ -129,7 +129,7 @@ def read_secret(path: Path) -> Secret:
     raise StoreError(f"{path} is no secret of a store: it has {2 * SECRET_BYTES} hexadecimal digits")
 
 
-def _refuse_shared(folder: Path) -> None:
+def refuse_shared(folder: Path) -> None:
     """Refuse a folder in which others may replace or remove a secret."""
     status = folder.stat()
     if status.st_mode & _OTHERS_WRITE or status.st_uid not in {os.geteuid(), 0}:
@@ -144,7 +144,7 @@ def make_secret(folder: Path, store_id: str) -> Secret:
     if not folder.exists():
         folder.mkdir(files.FOLDER_MODE, parents=True, exist_ok=True)
         files.sync_folder(folder.parent)
-    _refuse_shared(folder)
+    refuse_shared(folder)
     path = folder / f"{store_id}.key"
     part = folder / f".{store_id}.{secrets.token_hex(4)}"
     files.create_file(part, secrets.token_hex(SECRET_BYTES).encode() + b"\n")

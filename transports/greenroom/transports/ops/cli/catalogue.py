@@ -531,6 +531,18 @@ _MAINTENANCE: Final = {
         "give a stopped store a new secret, if the old one is lost or known to others",
         settings=frozenset({"max_size"}),
     ),
+    "secret export": _operator(
+        "write the store's secret into a file for another machine, encrypted by a passphrase",
+        {"file": "file to make; it must not exist"},
+        runs=("secret", "export_secret"),
+        examples=("secret export greenroom.secret",),
+    ),
+    "secret import": Command(
+        "put the secret from such a file into the folder of secrets",
+        {"file": "file that `secret export` made"},
+        runs=("secret", "import_secret"),
+        examples=("secret import greenroom.secret",),
+    ),
 }
 
 FAMILIES: Final[Mapping[str, str]] = {
@@ -542,7 +554,7 @@ FAMILIES: Final[Mapping[str, str]] = {
     "passport": "export a session to a passport or restore one, and show signers",
     "keys": "create, list, rotate or revoke API keys, also while servers run",
     "audit": "show, export or check the audit log, also while servers run",
-    "secret": "renew the store's secret, which keys and signatures depend on",
+    "secret": "export, import or renew the store's secret, which keys and signatures depend on",
 }
 _GROUPS: Final[Mapping[str, Mapping[str, Command]]] = {
     "to begin with": _TO_BEGIN_WITH,
