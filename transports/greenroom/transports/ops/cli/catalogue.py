@@ -108,6 +108,9 @@ _TO_BEGIN_WITH: Final = {
             "--undo": Option("take back what was set up, and nothing else"),
             "--hooks": Option("the client's hooks as well; with --undo, take back those alone"),
             "--plugin": Option("write a plugin for Claude Code there, with server and hooks", "FOLDER"),
+            "--url": Option(
+                "set up the server of another machine instead, such as https://desktop:8443", "URL"
+            ),
         },
         several=True,
         optional=True,
@@ -147,6 +150,13 @@ _TO_BEGIN_WITH: Final = {
         json=False,
         shared=False,
         examples=("completion bash >> ~/.bashrc",),
+    ),
+    "bridge": Command(
+        "carry MCP on standard input and output to the server of another machine, which `setup --url` knows",
+        {"url": "the server's URL, such as https://desktop:8443"},
+        settings=frozenset({"agent", "agent_type", "project"}),
+        json=False,
+        examples=("bridge https://desktop:8443",),
     ),
     "hook": Command(
         "answer a client's hook event, or enqueue it; always ends with 0",

@@ -70,7 +70,7 @@ class Worker:
         If it is to become a WebSocket, return its first bytes at once, and leave it open.
         """
         handler = _Connection(self._application, self._config, self._context, connection)
-        return await handler.run(upgrades=self._upgrades)
+        return await handler.serve(upgrades=self._upgrades)
 
 
 class _Connection(TCPServer):
@@ -81,12 +81,12 @@ class _Connection(TCPServer):
         self.idle_task = _IdleTask(connection)
         self._connection = connection
 
-    async def run(self, *, upgrades: bool) -> bytes | None:
+    async def serve(self, *, upgrades: bool) -> bytes | None:
         began = None
         try:
             async with TaskGroup() as tasks:
                 self._task_group = tasks
-                self.protocol = _Http11(  # type: ignore[assignment]
+                protocol = _Http11(
                     self.app,
                     self.config,
                     self.context,
@@ -97,14 +97,15 @@ class _Connection(TCPServer):
                     None,
                     self.protocol_send,
                 )
-                self.protocol.upgrades = upgrades  # type: ignore[union-attr]
-                began = await self._read()
+                protocol.upgrades = upgrades
+                self.protocol = protocol  # type: ignore[assignment]
+                began = await self._read(protocol)
         finally:
             if began is None:
                 await self._close()
         return began
 
-    async def _read(self) -> bytes | None:
+    async def _read(self, protocol: _Http11) -> bytes | None:
         data = b"more"
         began = b""
         while data:
@@ -112,12 +113,12 @@ class _Connection(TCPServer):
                 data = await self._connection.receive_some(READ_SIZE)
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 break
-            began = b"" if self.protocol.keep_alive_requests else began + data  # type: ignore[union-attr]
+            began = b"" if protocol.keep_alive_requests else began + data
             try:
-                await self.protocol.handle(RawData(data))
+                await protocol.handle(RawData(data))
             except _UpgradeAskedError:
                 return began
-        await self.protocol.handle(Closed())
+        await protocol.handle(Closed())
         return None
 
     async def protocol_send(self, event: Event) -> None:

@@ -68,9 +68,12 @@ class CertificateChangedError(WebSocketRefusedError):
     def __init__(self, place: str, found: str) -> None:
         super().__init__(0, "")
         self.found = found
-        self.args = (
-            f"{place} shows another certificate than before, and nothing was sent to it; its SHA-256: {found}",
+        sentence = (
+            f"{place} shows another certificate than the known one, and nothing was sent to it; if it was "
+            "renewed there, take the new one with `greenroom setup --url`, else somebody may be between; its "
+            f"SHA-256 is {found}"
         )
+        self.args = (sentence,)
 
 
 @asynccontextmanager

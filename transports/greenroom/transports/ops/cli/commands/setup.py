@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from greenroom.runtime import GreenroomError
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
 from greenroom.transports.clients.setup.change import (
@@ -32,6 +33,7 @@ from greenroom.transports.ops.cli.commands.setup_hooks import (
     show_change,
     take_back_hooks,
 )
+from greenroom.transports.ops.cli.commands.setup_remote import bridge_command, learn_server
 from greenroom.transports.ops.cli.output import complain, remark, say
 from greenroom.transports.ops.cli.support.startup_notice import start_command
 from greenroom.transports.ops.cli.support.terminal import printable
@@ -51,6 +53,11 @@ async def setup(chosen: argparse.Namespace, resolved: Resolved) -> int:
         return complain("setup", nothing, exit_codes.FAILED)
     if chosen.check:
         return await check(names, resolved, as_json=chosen.json)
+    if chosen.url is not None:
+        try:
+            await learn_server(chosen, resolved.settings)
+        except GreenroomError as error:
+            return complain("setup", printable(str(error)), exit_codes.FAILED)
     code = exit_codes.OK
     parts = [_one, set_up_hooks] if chosen.hooks and not chosen.undo else [_one]
     for name in names:
@@ -68,6 +75,8 @@ def _unfit(chosen: argparse.Namespace) -> str | None:
         return "take one of --undo, --check and --print"
     if chosen.plugin and (chosen.clients or chosen.undo or chosen.check):
         return "--plugin takes no client, --undo or --check"
+    if chosen.url is not None and (chosen.undo or chosen.check or chosen.plugin or chosen.hooks):
+        return "--url takes no --undo, --check, --plugin or --hooks: hooks need a server on this machine"
     if chosen.json and not chosen.check:
         return "--json goes with --check"
     unknown = [name for name in chosen.clients if name not in CLIENTS and name not in BY_HAND]
@@ -90,7 +99,7 @@ def _find_clients(*, every: bool, recorded: bool) -> list[str]:
 
 async def _one(name: str, chosen: argparse.Namespace, resolved: Resolved) -> None:
     if name in BY_HAND:
-        command, arguments = start_command(name, resolved)
+        command, arguments = _start(name, chosen, resolved)
         entry = {"mcpServers": {SERVER: {"command": command, "args": arguments}}}
         say(BY_HAND[name])
         say(json.dumps(entry, indent=2, ensure_ascii=False))
@@ -104,9 +113,13 @@ async def _one(name: str, chosen: argparse.Namespace, resolved: Resolved) -> Non
         await _set_up(name, client, chosen, resolved)
 
 
+def _start(name: str, chosen: argparse.Namespace, resolved: Resolved) -> tuple[str, list[str]]:
+    return start_command(name, resolved) if chosen.url is None else bridge_command(chosen.url, resolved)
+
+
 async def _set_up(name: str, client: Client, chosen: argparse.Namespace, resolved: Resolved) -> None:
     path, text = client.path(), read(client.path())
-    command, arguments = start_command(name, resolved)
+    command, arguments = _start(name, chosen, resolved)
     entry, known = client.entry(command, arguments), record_of(path)
     wanted, record = put_in(client, text, entry, known)
     if wanted == text:
