@@ -201,9 +201,12 @@ async def test_a_killed_server_loses_only_what_may_have_been_done(machines: Mach
         assert machines.set_up("--yes", key=machines.key()).returncode == 0
         async with bridge(machines) as client:
             await client.initialize(roots={})
+            created = await client.request(
+                "tools/call", name="start_session", arguments={"purpose": "to be killed"}
+            )
             asked = await client.until(method="roots/list")
             await client.send({"id": asked["id"], "result": {"roots": [{"uri": "file:///work/atlas"}]}})
-            session = (await client.call("create_session", purpose="to be killed"))["session_id"]
+            session = (await client.until(id=created))["result"]["structuredContent"]["session_id"]
             uri = f"session://{session}"
             assert "result" in await client.until(id=await client.request("resources/subscribe", uri=uri))
             server.process.send_signal(signal.SIGSTOP)
