@@ -240,7 +240,7 @@ class KeysActor(Actor):
 
     @handles(ReadKeys)
     def read(self, _: ReadKeys, context: Context) -> Slices[KeysRead]:
-        """Return all keys, oldest first, and which of them are of another secret of the store."""
+        """Return all keys, oldest first; those of another secret are marked."""
         records: list[KeyRecord] = []
         for _key, record in context.scan(KeyRecord, prefix=KEY_PREFIX):
             records.append(_marked(record, context))
@@ -280,7 +280,7 @@ def _mark(context: Context) -> str:
 
 
 def _marked(record: KeyRecord, context: Context) -> KeyRecord:
-    """Return a key with whether the store's secret is the one that it was made with."""
+    """Return a key, marked if it was made with another secret."""
     is_usable = record.secret == _mark(context) if record.secret else context.has_first_secret
     return record if is_usable else msgspec.structs.replace(record, is_usable=False)
 

@@ -66,7 +66,7 @@ async def bridge(chosen: argparse.Namespace, resolved: Resolved) -> int:
     start_logging(settings.log_level)
     try:
         place = place_of(chosen.url)
-        async with connect(place, _known(place, settings), settings) as (inbound, outbound):
+        async with connect(place, _find_server(place, settings), settings) as (inbound, outbound):
             return await _carry(inbound, outbound, settings)
     except* RemoteServerError as group:
         sentence = str(leaf_errors(group)[0])
@@ -76,7 +76,7 @@ async def bridge(chosen: argparse.Namespace, resolved: Resolved) -> int:
     return complain("bridge", sentence, exit_codes.FAILED)
 
 
-def _known(place: Place, settings: Settings) -> RemoteServer:
+def _find_server(place: Place, settings: Settings) -> RemoteServer:
     server = load(place, settings.secrets)
     if server is None:
         raise RemoteServerError(
@@ -110,7 +110,7 @@ class _Carrier:
         self._answered = trio.lowlevel.ParkingLot()
 
     async def run(self, patience: float) -> int:
-        """Carry until the input ends and open requests are answered, or the connection is given up."""
+        """Carry until all is answered after the input's end, or the connection is lost."""
         code = exit_codes.OK
         lines, queue = trio.open_memory_channel[bytes | Oversized](_AHEAD)
         async with trio.open_nursery() as nursery:

@@ -57,7 +57,7 @@ async def export_secret(chosen: argparse.Namespace, resolved: Resolved) -> int:
 async def import_secret(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Put the secret from a file into the folder of secrets; return the exit code."""
     content = _read(Path(chosen.file))
-    secret_file.parse(content)  # before anybody is asked
+    secret_file.parse(content)  # before the question
     found = secret_file.unseal(content, read_passphrase(twice=False))
     done = secret_file.put(*found, resolved.settings.secrets)
     if chosen.json:

@@ -42,7 +42,7 @@ async def learn_server(chosen: argparse.Namespace, settings: Settings) -> None:
     """Show the server's certificate once, ask for the key, try both, and store them.
 
     Raises:
-        GreenroomError: The server was not reached, refuses the key, or somebody said no.
+        GreenroomError: The server was not reached, refuses the key, or the user does.
     """
     place = place_of(chosen.url)
     known, fingerprint = load(place, settings.secrets), await shown_fingerprint(place)
@@ -75,7 +75,7 @@ async def _agree(place: Place, chosen: argparse.Namespace, *, is_change: bool) -
         raise SetupError(
             f"the certificate is another than before, and nothing was stored; {how}"
             if is_change
-            else f"nobody said whether this is its certificate, and nothing was stored; {how}, or --yes"
+            else f"whether this is its certificate is for you to decide, and nothing was stored; {how}, or --yes"
         )
     remark(f"greenroom setup: {place.url}: is this its certificate? [y/N]")
     typed: str = await trio.to_thread.run_sync(sys.stdin.readline)

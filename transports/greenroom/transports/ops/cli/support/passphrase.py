@@ -15,7 +15,7 @@ class PassphraseError(GreenroomError):
 
 
 def read_passphrase(*, twice: bool, least: int = 0) -> str:
-    """Return a passphrase of at least ``least`` characters; a new one is asked for twice."""
+    """Return a passphrase of at least ``least`` characters; a new one is read twice."""
     words = os.environ.get(PASSPHRASE_VARIABLE)
     if words is None:
         words = ask_secret("Passphrase: ", PASSPHRASE_VARIABLE, "the passphrase")

@@ -1,6 +1,6 @@
-"""Servers of other machines, which the bridge reaches: URL, certificate and key, each in a file of its own.
+"""What is known of servers on other machines: URL, certificate and key.
 
-The files lie in the folder of secrets with mode 0600, because they hold keys.
+Each has a file. The files lie in the folder of secrets with mode 0600, because they hold keys.
 """
 
 from __future__ import annotations
