@@ -70,8 +70,8 @@ class CertificateChangedError(WebSocketRefusedError):
         self.found = found
         sentence = (
             f"{place} shows another certificate than the known one, and nothing was sent to it; if it was "
-            "renewed there, take the new one with `greenroom setup --url`, else another machine may be between; its "
-            f"SHA-256 is {found}"
+            "renewed there, take the new one with `greenroom setup --url`, else another machine may be "
+            f"between; its SHA-256 is {found}"
         )
         self.args = (sentence,)
 
