@@ -75,7 +75,7 @@ async def _agree(place: Place, chosen: argparse.Namespace, *, is_change: bool) -
         raise SetupError(
             f"the certificate is another than before, and nothing was stored; {how}"
             if is_change
-            else f"you have not said whether this is its certificate; nothing was stored; {how}, or --yes"
+            else f"nothing was stored, because this may not be its certificate; {how}, or give --yes"
         )
     remark(f"greenroom setup: {place.url}: is this its certificate? [y/N]")
     typed: str = await trio.to_thread.run_sync(sys.stdin.readline)
