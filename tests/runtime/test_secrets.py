@@ -200,6 +200,8 @@ def test_a_backup_is_restored_where_its_secret_is_not_and_says_what_that_costs(t
     with serving(tmp_path) as server:
         server.call("create_session", purpose="somewhere to talk")
         assert server.end() == 0
+    assert run_on_store(tmp_path, "backup", str(tmp_path / "keyless")).returncode == 0
+    assert run_on_store(tmp_path, "keys", "create").returncode == 0
     assert run_on_store(tmp_path, "backup", copy).returncode == 0
     here = run_on_store(tmp_path, "restore", copy)
     assert here.returncode == 0
@@ -214,6 +216,12 @@ def test_a_backup_is_restored_where_its_secret_is_not_and_says_what_that_costs(t
         assert (done.returncode, done.stdout) == (73, "")
         assert "serve --new-secret" in done.stderr
     assert not list(other.rglob("*.key"))
+    third = tmp_path / "third machine"
+    third.mkdir()
+    assert (
+        "no API key or passport needs it" in run_on_store(third, "restore", str(tmp_path / "keyless")).stdout
+    )
+    assert run_on_store(third, "serve").returncode == 0
     found = run_on_store(other, "doctor")
     assert found.returncode
     assert "greenroom secret import" in found.stdout

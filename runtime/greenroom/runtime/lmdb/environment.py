@@ -6,6 +6,7 @@ import errno
 import os
 import secrets
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -114,6 +115,31 @@ def identity_of(path: Path) -> Identity:
     except lmdb.Error as error:
         raise store_error(error, f"{path} cannot be read") from error
     return Identity(store_id.decode(), mark.decode())
+
+
+def forget_unneeded_secret(path: Path, needing: Iterable[str]) -> bool:
+    """Forget the secret of a closed store that has no records of these kinds of actors.
+
+    Returns:
+        Whether it was forgotten; the next start then makes another one.
+    """
+    room = path.stat().st_size + MIN_SIZE
+    try:
+        with lmdb.open(
+            os.fspath(path), subdir=False, lock=False, max_dbs=len(TABLES), map_size=room
+        ) as environment:
+            actors = environment.open_db(TABLES[ACTORS], create=False)
+            with environment.begin(write=True) as transaction:
+                for kind in needing:
+                    prefix = kind.encode() + b"\0"
+                    with transaction.cursor(actors) as cursor:
+                        if cursor.set_range(prefix) and cursor.key().startswith(prefix):
+                            return False
+                transaction.delete(SECRET_KEY)
+                transaction.delete(FIRST_SECRET_KEY)
+    except lmdb.Error as error:
+        raise store_error(error, f"{path} cannot be read or written") from error
+    return True
 
 
 def put_secret_mark(transaction: lmdb.Transaction[bytes], mark: str) -> str:
