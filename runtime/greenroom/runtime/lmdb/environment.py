@@ -118,7 +118,7 @@ def identity_of(path: Path) -> Identity:
 
 
 def forget_unneeded_secret(path: Path, needing: Iterable[str]) -> bool:
-    """Forget the secret of a closed store that has no records of these kinds of actors.
+    """Forget a closed store's secret if no record of these kinds needs it.
 
     Returns:
         Whether it was forgotten; the next start then makes another one.
