@@ -32,6 +32,7 @@ from greenroom.actors import (
     RestoreMemory,
     UpdateMemory,
     VerifyMemories,
+    encrypt_greenroom,
     open_greenroom,
     open_key_cache,
 )
@@ -283,3 +284,23 @@ async def test_what_an_older_program_superseded_is_superseded_again_when_it_is_r
         await planner.ask(RestoreMemory(memory_id=newer, version=1))
         shown = await planner.ask(InspectMemory(memory_id=newer))
         assert shown.memory.supersedes == ids["home"]
+
+
+@pytest.mark.promise("secrets.marks-keys")
+async def test_keys_from_before_keys_had_marks_are_known_by_the_first_secret(home: Path) -> None:
+    async def statuses(later: int, place: str, *, new: bool, **more: Any) -> list[str]:
+        async with reopened(home, later, secrets=home / place, new_secret=new, **more) as house:
+            listed = await house.clients["root"].call("list_api_keys")
+            return [each["status"] for each in listed["keys"]]
+
+    before = await statuses(1, "secrets", new=False)
+    assert "active" in before
+    unusable = ["unusable" if each == "active" else each for each in before]
+    assert await statuses(2, "others", new=True) == unusable
+    assert await statuses(3, "others", new=False) == unusable
+    assert await statuses(4, "secrets", new=True) == before
+    if not (home / "key").exists():  # a store that is rewritten knows it as well
+        sealed = Encryption(lambda: bytes(32), required=True)
+        assert await statuses(5, "others", new=True) == unusable
+        await trio.to_thread.run_sync(encrypt_greenroom, home / "store", sealed)
+        assert await statuses(6, "others", new=False, encryption=sealed) == unusable

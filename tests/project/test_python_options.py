@@ -264,7 +264,17 @@ IN_PYTHON_TOO = {
 }
 """Settings that are options of Python under the same name, and older options that decide the same."""
 
-ONLY_IN_PYTHON = {"actors", "indexes", "queries", "extractor", "may", "groups", "clock", "committer"}
+ONLY_IN_PYTHON = {
+    "new_secret",
+    "actors",
+    "indexes",
+    "queries",
+    "extractor",
+    "may",
+    "groups",
+    "clock",
+    "committer",
+}
 """Python objects, which no text can name; and how far a process may go, which a command decides."""
 
 SECRETS_OF_SERVERS = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from contextlib import closing
 from struct import Struct
 from typing import TYPE_CHECKING, Any
@@ -307,6 +308,7 @@ def test_whatever_happened_to_a_store_what_was_saved_is_sound_and_true(tmp_path:
             continue
         home.mkdir()
         (home / ".local").mkdir()
+        shutil.copytree(tmp_path / ".config", home / ".config")  # a repair may mark keys that it lost
         assert run(home, "restore", str(destination), "--data", str(home / "store")).returncode == 0
         said = json.loads(done.stdout)
         saved += 1

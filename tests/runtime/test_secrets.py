@@ -11,6 +11,7 @@ import trio
 from support.actors import Add
 from support.commands import run, run_on_store, serving
 
+from greenroom.actors import Agent, CreateApiKey, ListApiKeys, Principal, open_greenroom
 from greenroom.runtime import Address, Secret, StoreError
 from greenroom.runtime.journal.secrets import find_secret, make_secret, read_secret
 
@@ -202,6 +203,8 @@ def test_a_backup_is_restored_where_its_secret_is_not_and_says_what_that_costs(t
     with serving(tmp_path) as server:
         server.call("create_session", purpose="somewhere to talk")
         assert server.end() == 0
+    assert run_on_store(tmp_path, "backup", str(tmp_path / "keyless")).returncode == 0
+    assert run_on_store(tmp_path, "keys", "create").returncode == 0
     assert run_on_store(tmp_path, "backup", copy).returncode == 0
     here = run_on_store(tmp_path, "restore", copy)
     assert here.returncode == 0
@@ -211,7 +214,69 @@ def test_a_backup_is_restored_where_its_secret_is_not_and_says_what_that_costs(t
     there = run_on_store(other, "restore", copy)
     assert there.returncode == 0, there.stderr
     assert "the store's secret is not here" in there.stdout
-    with serving(other) as server:
+    for command in (["serve"], ["keys", "list"], ["keys", "create"]):
+        done = run_on_store(other, *command)
+        assert (done.returncode, done.stdout) == (73, "")
+        assert "serve --new-secret" in done.stderr
+    assert not list(other.rglob("*.key"))
+    third = tmp_path / "third machine"
+    third.mkdir()
+    assert (
+        "no API key or passport needs it" in run_on_store(third, "restore", str(tmp_path / "keyless")).stdout
+    )
+    assert run_on_store(third, "serve").returncode == 0
+    found = run_on_store(other, "doctor")
+    assert found.returncode
+    assert "greenroom secret import" in found.stdout
+    with serving(other, "--new-secret") as server:
         assert server.call("list_sessions")["count"] == 1
         assert server.end() == 0
     assert len(list(other.rglob("*.key"))) == 1
+    assert run_on_store(other, "serve").returncode == 0
+
+
+async def test_a_store_whose_secret_is_lost_is_opened_in_python_only_if_told(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    async with open_greenroom(store, secrets=tmp_path / "old") as runtime:
+        first = runtime.derive("purpose")
+    with pytest.raises(StoreError, match="secret import"):
+        async with open_greenroom(store, secrets=tmp_path / "new"):
+            pass
+    with pytest.raises(TypeError, match="new_secret is 1"):
+        open_greenroom(store, new_secret=1)  # type: ignore[arg-type]
+    async with open_greenroom(store, secrets=tmp_path / "new", new_secret=True) as runtime:
+        second = runtime.derive("purpose")
+        assert second != first
+    async with open_greenroom(store, secrets=tmp_path / "new") as runtime:
+        assert runtime.derive("purpose") == second
+
+
+@pytest.mark.promise("secrets.marks-keys")
+async def test_keys_of_another_secret_are_never_called_active(tmp_path: Path) -> None:
+    async def keys(place: str, *, new: bool = False, create: str | None = None) -> dict[str, str]:
+        opening = open_greenroom(tmp_path / "store", secrets=tmp_path / place, new_secret=new)
+        async with opening as runtime:
+            agent = Agent(runtime, Principal(agent_id="admin"))
+            if create is not None:
+                await agent.ask(CreateApiKey(name=create, scopes=["memory:*"]))
+            listed = (await agent.ask(ListApiKeys())).keys
+            active = (await agent.ask(ListApiKeys(include_ended=False))).keys
+        assert [key.name for key in active] == [key.name for key in listed if key.status == "active"]
+        return {key.name: key.status for key in listed}
+
+    assert await keys("old", create="one") == {"one": "active"}
+    assert await keys("new", new=True) == {"one": "unusable"}
+    assert await keys("new", create="two") == {"one": "unusable", "two": "active"}
+    assert await keys("old", new=True) == {"one": "active", "two": "unusable"}
+
+
+def test_a_key_of_a_replaced_secret_is_listed_as_unusable(tmp_path: Path) -> None:
+    assert run_on_store(tmp_path, "keys", "create", "--name", "laptop").returncode == 0
+    assert run_on_store(tmp_path, "secret", "renew").returncode == 0
+    listed = run_on_store(tmp_path, "keys", "list")
+    assert "unusable" in listed.stdout
+    assert "active" not in listed.stdout
+    assert "make new ones" in listed.stderr
+    key = listed.stdout.split()[0]
+    done = run_on_store(tmp_path, "keys", "rotate", key)
+    assert "is unusable, as it was made with another secret" in done.stderr

@@ -87,6 +87,7 @@ async def running(
             stdin=theirs if keyboard else subprocess.DEVNULL,
             stdout=theirs,
             stderr=theirs,
+            start_new_session=keyboard,  # else a passphrase would be read from the terminal of who tests
             env=clean_environment(home, TERM="xterm", COLUMNS="120", LINES="40", **more),
         )
     finally:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from greenroom.transports.sockets.http.server import HttpServer as HttpServer
     from greenroom.transports.sockets.http.timed_connection import Timeouts as Timeouts
     from greenroom.transports.sockets.stdio.server import serve_stdio as serve_stdio
+    from greenroom.transports.sockets.websocket.client import CertificateChangedError as CertificateChangedError
     from greenroom.transports.sockets.websocket.client import WebSocketRefusedError as WebSocketRefusedError
     from greenroom.transports.sockets.websocket.client import websocket_client as websocket_client
     from greenroom.transports.sockets.websocket.server import WebSocketOptions as WebSocketOptions

@@ -213,6 +213,7 @@ async def open_checked(path: str | Path, options: CheckedOptions) -> AsyncIterat
         ],
         sidecar=partial(_beside, choice=options.embedder),
         secrets=_secret_places(path, options.secrets),
+        new_secret=options.new_secret,
         journals=[audit_record.journal(ttl=options.audit_days * DAY, max_bytes=options.audit_bytes)],
         may=options.may,
         settings=settings,

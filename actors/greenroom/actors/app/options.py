@@ -55,6 +55,8 @@ class GreenroomOptions(CommonConfig, total=False):
             passports are derived; made when first needed. None means where it already is: the folder of the
             data, or the command's default place. A new one is then made beside the data, where it does not
             protect against a reader of that folder.
+        new_secret: Whether a store whose secret is lost goes on with a new one, which ends API keys and
+            passports. Otherwise such a store is refused.
         may: How far this process may go, as in `open_shared_runtime`.
         durability: What an answered write survives: ``power`` (the default) a power cut, ``process`` only the
             end of the process.
@@ -81,6 +83,7 @@ class GreenroomOptions(CommonConfig, total=False):
     indexes: Iterable[Index]
     queries: Iterable[type[Procedure[Any]]]
     secrets: str | Path | None
+    new_secret: bool
     may: May
     durability: Durability
     max_size: int | str
@@ -122,6 +125,7 @@ class CheckedOptions:
     indexes: tuple[Index, ...]
     queries: tuple[type[Procedure[Any]], ...]
     secrets: Path | None
+    new_secret: bool
     may: May
     common: CommonConfig
 
@@ -159,6 +163,7 @@ def check_greenroom_options(function: str, options: GreenroomOptions) -> Checked
         indexes=tuple(given.get("indexes", ())),
         queries=tuple(given.get("queries", ())),
         secrets=None if secrets is None else _folder("secrets", secrets),
+        new_secret=_flag("new_secret", given.get("new_secret", False)),
         may=cast("May", _word("may", given.get("may", "create"), get_args(May))),
         common=cast("CommonConfig", common),
     )
@@ -179,9 +184,7 @@ def _encryption(function: str, given: Mapping[str, Any]) -> dict[str, Encryption
 
     With a key, or ``encrypt``, the store is never opened unencrypted.
     """
-    encrypt = given.get("encrypt", "encryption_key" in given)
-    if not isinstance(encrypt, bool):
-        raise TypeError(f"encrypt is {encrypt!r}, but True or False is allowed")
+    encrypt = _flag("encrypt", given.get("encrypt", "encryption_key" in given))
     if "encryption_key" not in given:
         if encrypt:
             raise ValueError(f"encrypt needs a key: give {function}() an encryption_key; {_KEY_ALLOWED}")
@@ -201,6 +204,12 @@ def _encryption(function: str, given: Mapping[str, Any]) -> dict[str, Encryption
     if len(key) != KEY_BYTES:
         raise ValueError(f"encryption_key has {len(key)} bytes; {_KEY_ALLOWED}")
     return {"encryption": Encryption(lambda: key, required=True)}
+
+
+def _flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} is {value!r}, but True or False is allowed")
+    return value
 
 
 def _embedder(function: str, given: Mapping[str, Any]) -> EmbedderChoice:

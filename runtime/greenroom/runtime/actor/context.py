@@ -158,6 +158,11 @@ class Context:
         """Return the store's key for a purpose: 32 bytes that no store or backup holds."""
         return self._services.derive(purpose)
 
+    @property
+    def has_first_secret(self) -> bool:
+        """Whether the store's secret is the one that it began with."""
+        return self._services.secret is None or self._services.secret.is_first
+
     def seconds_left(self) -> float:
         """Return the seconds until the caller stops waiting; a second message may do remaining work."""
         return self.deadline - trio.current_time()

@@ -79,6 +79,7 @@ class RuntimeConfig(CommonConfig, total=False):
         secrets: The folder of the store's secret, or several where it may be; a new one is made in the first.
             Not the store's folder: anyone who has both has everything. None for a runtime that derives no
             keys. Every process on a shared folder must find the same secret.
+        new_secret: Whether a store whose secret is lost goes on with a new one; otherwise it is refused.
         journals: The append-only journals, linked by keys of the secret.
         settings: What handlers, queries and procedures need from `current_settings`, for each store its own.
     """
@@ -87,6 +88,7 @@ class RuntimeConfig(CommonConfig, total=False):
     indexes: Iterable[Index]
     sidecar: Callable[[Runtime], AbstractAsyncContextManager[Any]] | None
     secrets: Path | Sequence[Path] | None
+    new_secret: bool
     journals: Iterable[Journal]
     settings: Any
 
@@ -103,6 +105,7 @@ class RuntimeFactory:
         self.sidecar = config.get("sidecar")
         self.settings = config.get("settings")
         self.secrets = [secrets] if isinstance(secrets, Path) else list(secrets or ())
+        self._new_secret = config.get("new_secret", False)
         self.journals = journal_table(config.get("journals", ()))
         self.encryption = config.get("encryption")
         self.kinds = kinds_by_name(tuple(config["actors"]))
@@ -117,11 +120,11 @@ class RuntimeFactory:
                 "codec and encryption are both given, but one codec seals a store; give one of them"
             )
 
-    def find_secret(self, folder: Path, store_id: str, mark: str) -> Secret | None:
+    def find_secret(self, folder: Path, store_id: str, mark: str, *, new: bool = False) -> Secret | None:
         """Return the secret of the store in a folder; None for a runtime without one."""
         if not self.secrets:
             return None
-        return find_secret(list(dict.fromkeys([*self.secrets, folder])), store_id, mark)
+        return find_secret(list(dict.fromkeys([*self.secrets, folder])), store_id, mark, new=new)
 
     @asynccontextmanager
     async def run(
@@ -152,9 +155,10 @@ class RuntimeFactory:
         owner.mark_open()
         store.writer.check_held = owner.check_held
         try:
-            secret = self.find_secret(owner.folder, store.id, store.secret_mark)
+            secret = self.find_secret(owner.folder, store.id, store.secret_mark, new=self._new_secret)
             if secret is not None:
                 store.mark_secret(secret.mark)
+                secret.is_first = store.first_secret_mark in {"", secret.mark}
             runtime = Runtime(
                 self.kinds,
                 self.groups,

@@ -30,7 +30,7 @@ _OTHERS_WRITE: Final = 0o022
 class Secret:
     """The secret from which the keys of one store are derived. It is never displayed."""
 
-    __slots__ = ("_derived", "_root", "path")
+    __slots__ = ("_derived", "_root", "is_first", "path")
 
     def __init__(self, root: bytes, place: Path | None = None) -> None:
         if len(root) != SECRET_BYTES:
@@ -38,6 +38,7 @@ class Secret:
         self._root = hmac.digest(_SALT, root, hashlib.sha256)
         self._derived: dict[str, bytes] = {}
         self.path = place
+        self.is_first = True  # the store has had no other one before, as far as it knows
 
     def derive(self, purpose: str) -> bytes:
         """Return the key for a purpose: 32 bytes by HKDF-SHA256 (RFC 5869)."""
@@ -55,16 +56,20 @@ class Secret:
         return f"<Secret {self.mark}>"
 
 
-def find_secret(places: Sequence[Path], store_id: str, mark: str) -> Secret:
+def find_secret(places: Sequence[Path], store_id: str, mark: str, *, new: bool = False) -> Secret:
     """Return the secret of a store, created at first need in the first of ``places``.
 
-    ``mark`` is the mark of the store's secret; empty if the store has had none yet.
+    Args:
+        places: The folders where it may be.
+        store_id: The store's id, which names the file.
+        mark: The mark of the store's secret; empty if the store has had none yet.
+        new: Whether another secret, which may be made here, replaces a lost one.
 
     Raises:
         StoreError: the secret is lost or has another mark, cannot be read or created, or other users can read
             or replace it.
     """
-    found: list[str] = []
+    found: list[Secret] = []
     for folder in places:
         path = folder / f"{store_id}.key"
         try:
@@ -76,14 +81,18 @@ def find_secret(places: Sequence[Path], store_id: str, mark: str) -> Secret:
             raise files.folder_error(error, what) from error
         if mark in {"", secret.mark}:
             return secret
-        found.append(f"{path} has the mark {secret.mark}")
-    if mark:
-        there = "; ".join(found) or f"there is no {places[0] / f'{store_id}.key'}"
+        found.append(secret)
+    if mark and not new:
+        others = [f"{each.path} has the mark {each.mark}" for each in found]
+        there = "; ".join(others) or f"there is no {places[0] / f'{store_id}.key'}"
         raise StoreError(
-            f"this store was used with a secret with the mark {mark}, and {there}; name the folder where it "
-            "is with --secrets, bring its file back, or have a new one made with `greenroom secret renew`, "
-            "which ends every API key"
+            f"this store was used with a secret with the mark {mark}, which its API keys, passports and "
+            f"audit log need, and {there}; name the folder where it is with --secrets, bring it with "
+            "`greenroom secret import`, or end those keys and passports and go on with a new one: "
+            "`greenroom serve --new-secret`, or `greenroom secret renew`"
         )
+    if found:
+        return found[0]
     try:
         return make_secret(places[0], store_id)
     except OSError as error:
@@ -111,7 +120,7 @@ def read_secret(path: Path) -> Secret:
                 f"the store's secret {path} can be read or changed by others; make it yours alone "
                 f"(chmod 600 {path}), and think of whether it is still a secret"
             )
-        _refuse_shared(path.parent)
+        refuse_shared(path.parent)
         text = os.read(descriptor, 4 * SECRET_BYTES)
     finally:
         os.close(descriptor)
@@ -120,7 +129,7 @@ def read_secret(path: Path) -> Secret:
     raise StoreError(f"{path} is no secret of a store: it has {2 * SECRET_BYTES} hexadecimal digits")
 
 
-def _refuse_shared(folder: Path) -> None:
+def refuse_shared(folder: Path) -> None:
     """Refuse a folder in which others may replace or remove a secret."""
     status = folder.stat()
     if status.st_mode & _OTHERS_WRITE or status.st_uid not in {os.geteuid(), 0}:
@@ -135,7 +144,7 @@ def make_secret(folder: Path, store_id: str) -> Secret:
     if not folder.exists():
         folder.mkdir(files.FOLDER_MODE, parents=True, exist_ok=True)
         files.sync_folder(folder.parent)
-    _refuse_shared(folder)
+    refuse_shared(folder)
     path = folder / f"{store_id}.key"
     part = folder / f".{store_id}.{secrets.token_hex(4)}"
     files.create_file(part, secrets.token_hex(SECRET_BYTES).encode() + b"\n")

@@ -6,6 +6,7 @@ import errno
 import os
 import secrets
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -28,11 +29,14 @@ META: Final = 2
 FORMAT_VERSION: Final = 3
 """The store format: 2 added encryption, 3 added prefixes in the ids of chunks."""
 # In LMDB's unnamed table, unsealed, because they are read before any codec is known.
-# A file that replaces a store keeps its STORE_KEY and SECRET_KEY.
+# A file that replaces a store keeps IDENTITY_KEYS.
 FORMAT_KEY: Final = b"greenroom.format"
 SEAL_KEY: Final = b"greenroom.seal"
 STORE_KEY: Final = b"greenroom.store"
 SECRET_KEY: Final = b"greenroom.secret"
+FIRST_SECRET_KEY: Final = b"greenroom.secret.first"
+"""The mark of the secret before its first change; missing if it never changed."""
+IDENTITY_KEYS: Final = (STORE_KEY, SECRET_KEY, FIRST_SECRET_KEY)
 
 MIN_SIZE: Final = 256 * PAGE
 MAX_READERS: Final = 4096
@@ -97,24 +101,56 @@ class Identity(NamedTuple):
     secret_mark: str
 
 
-def identity_of(path: Path, *, forget_mark: bool = False) -> Identity:
-    """Return the identity of a store whose file is sound and not open anywhere.
+def identity_of(path: Path) -> Identity:
+    """Return the identity of a store whose file is sound and not open anywhere."""
+    room = path.stat().st_size + MIN_SIZE
+    try:
+        with (
+            lmdb.open(
+                os.fspath(path), subdir=False, readonly=True, lock=False, max_dbs=0, map_size=room
+            ) as environment,
+            environment.begin() as transaction,
+        ):
+            store_id, mark = (transaction.get(key) or b"" for key in (STORE_KEY, SECRET_KEY))
+    except lmdb.Error as error:
+        raise store_error(error, f"{path} cannot be read") from error
+    return Identity(store_id.decode(), mark.decode())
 
-    With ``forget_mark`` the mark is removed afterwards, so that the store accepts another secret.
+
+def forget_unneeded_secret(path: Path, needing: Iterable[str]) -> bool:
+    """Forget a closed store's secret if no record of these kinds needs it.
+
+    Returns:
+        Whether it was forgotten; the next start then makes another one.
     """
     room = path.stat().st_size + MIN_SIZE
     try:
         with lmdb.open(
-            os.fspath(path), subdir=False, readonly=not forget_mark, lock=False, max_dbs=0, map_size=room
+            os.fspath(path), subdir=False, lock=False, max_dbs=len(TABLES), map_size=room
         ) as environment:
-            with environment.begin() as transaction:
-                store_id, mark = (transaction.get(key) or b"" for key in (STORE_KEY, SECRET_KEY))
-            if forget_mark:
-                with environment.begin(write=True) as transaction:
-                    transaction.delete(SECRET_KEY)
+            actors = environment.open_db(TABLES[ACTORS], create=False)
+            with environment.begin(write=True) as transaction:
+                for kind in needing:
+                    prefix = kind.encode() + b"\0"
+                    with transaction.cursor(actors) as cursor:
+                        if cursor.set_range(prefix) and cursor.key().startswith(prefix):
+                            return False
+                transaction.delete(SECRET_KEY)
+                transaction.delete(FIRST_SECRET_KEY)
     except lmdb.Error as error:
         raise store_error(error, f"{path} cannot be read or written") from error
-    return Identity(store_id.decode(), mark.decode())
+    return True
+
+
+def put_secret_mark(transaction: lmdb.Transaction[bytes], mark: str) -> str:
+    """Store the mark of the store's secret; return the mark of the first secret."""
+    before, first = (transaction.get(key) or b"" for key in (SECRET_KEY, FIRST_SECRET_KEY))
+    if not first:
+        first = before or mark.encode()
+        if first != mark.encode():
+            transaction.put(FIRST_SECRET_KEY, first)
+    transaction.put(SECRET_KEY, mark.encode())
+    return first.decode()
 
 
 def write_format(transaction: lmdb.Transaction[bytes]) -> None:

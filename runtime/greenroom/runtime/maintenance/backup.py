@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -20,7 +20,7 @@ from greenroom.runtime.journal.checkpoints import mark_restored
 from greenroom.runtime.journal.revocations import has_revocation_log
 from greenroom.runtime.journal.secrets import is_secret_at
 from greenroom.runtime.lmdb.encryption import Encryption
-from greenroom.runtime.lmdb.environment import identity_of
+from greenroom.runtime.lmdb.environment import forget_unneeded_secret, identity_of
 from greenroom.runtime.lmdb.files import DATA_FILE, folder_error, replace_store, sync_file, sync_folder
 from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.maintenance.temporary_copies import remove_left_over, temporary
@@ -58,8 +58,9 @@ class RestoreInfo:
 
     Attributes:
         kept: The previous file, which `restore` accepts, too; None if there was none.
-        has_secret: Whether the store's secret is here. If not, put it there before the next start, or API
-            keys and passports end.
+        has_secret: Whether the store's secret is here.
+        needs_secret: Whether the store is refused until its secret is here, or until it is opened with
+            ``new_secret``, which ends API keys and passports.
         has_list: Whether the revocation log is here. If not, revoked keys become valid again.
         damaged: The names of records that were damaged in the backup; all others are sound.
     """
@@ -68,6 +69,7 @@ class RestoreInfo:
     kept: Path | None
     tables: tuple[TableReport, ...]
     has_secret: bool = True
+    needs_secret: bool = False
     has_list: bool = True
     damaged: tuple[str, ...] = ()
 
@@ -152,7 +154,12 @@ def verify(
 
 
 def restore(
-    source: Path, folder: Path, *, encryption: Encryption | None = None, secrets: Path | None = None
+    source: Path,
+    folder: Path,
+    *,
+    encryption: Encryption | None = None,
+    secrets: Path | None = None,
+    needing: Iterable[str] | None = None,
 ) -> RestoreInfo:
     """Replace a folder's store by a backup in one step; keep the old store.
 
@@ -162,6 +169,8 @@ def restore(
         encryption: Provides the key of an encrypted backup.
         secrets: The folder of the store's secret and of the journals' checkpoints; the restore is recorded
             there.
+        needing: The kinds of actors whose records need the secret. A store without such records forgets a
+            secret that is not here. None: every store needs its secret.
 
     Raises:
         StoreDamagedError: not only records of the backup are damaged; nothing was changed.
@@ -181,8 +190,7 @@ def restore(
             places = [owner.folder] if secrets is None else [secrets, owner.folder]
             identity = identity_of(new)
             has_secret = not identity.secret_mark or is_secret_at(places, *identity)
-            if not has_secret:
-                identity_of(new, forget_mark=True)
+            needs_secret = not has_secret and (needing is None or not forget_unneeded_secret(new, needing))
             sync_file(new)
             kept = _keep(owner.folder / DATA_FILE)
             replace_store(new, owner.folder)
@@ -193,6 +201,7 @@ def restore(
             kept=kept,
             tables=tables,
             has_secret=has_secret,
+            needs_secret=needs_secret,
             has_list=not identity.secret_mark or has_revocation_log(places, identity.store_id),
             damaged=tuple(map(str, damaged)),
         )

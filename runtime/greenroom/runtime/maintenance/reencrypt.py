@@ -30,10 +30,10 @@ from greenroom.runtime.lmdb.environment import (
     ACTORS,
     INDEXES,
     META,
-    SECRET_KEY,
     STORE_KEY,
     TABLES,
     open_environment,
+    put_secret_mark,
     store_error,
 )
 from greenroom.runtime.lmdb.files import DATA_FILE, folder_error, replace_store, sync_file, sync_folder
@@ -310,7 +310,7 @@ def renew_secret(folder: Path, secrets: Path, *, max_size: int) -> Secret:
                 raise folder_error(error, f"the store's secret cannot be made in {secrets}") from error
             try:
                 with environment.begin(write=True) as transaction:
-                    transaction.put(SECRET_KEY, secret.mark.encode())
+                    put_secret_mark(transaction, secret.mark)
             except lmdb.Error as error:
                 raise store_error(error, f"{owner.folder / DATA_FILE} cannot be written") from error
         owner.mark_clean(is_checked=check.is_whole, is_damaged=bool(check.damaged))

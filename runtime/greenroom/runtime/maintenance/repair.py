@@ -40,12 +40,11 @@ from greenroom.runtime.lmdb.encryption import Encryption
 from greenroom.runtime.lmdb.environment import (
     ACTORS,
     FORMAT_KEY,
+    IDENTITY_KEYS,
     INDEXES,
     META,
     MIN_SIZE,
     SEAL_KEY,
-    SECRET_KEY,
-    STORE_KEY,
     TABLES,
     store_error,
 )
@@ -209,7 +208,7 @@ class _Saved:
 
     def write(self, path: Path) -> None:
         """Write the new store."""
-        named = ((key, self._damaged.names.get(key)) for key in (FORMAT_KEY, SEAL_KEY, STORE_KEY, SECRET_KEY))
+        named = ((key, self._damaged.names.get(key)) for key in (FORMAT_KEY, SEAL_KEY, *IDENTITY_KEYS))
         with lmdb.open(
             os.fspath(path),
             subdir=False,

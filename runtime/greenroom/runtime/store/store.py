@@ -24,12 +24,14 @@ from greenroom.runtime.lmdb import keys as lmdb_keys
 from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.lmdb.encryption import Encryption, open_seal, rewrap
 from greenroom.runtime.lmdb.environment import (
+    FIRST_SECRET_KEY,
     META,
     MIN_SIZE,
     SECRET_KEY,
     STORE_KEY,
     TABLES,
     open_environment,
+    put_secret_mark,
     store_error,
 )
 from greenroom.runtime.lmdb.files import DATA_FILE, prepare_folder
@@ -68,6 +70,7 @@ class Store:
         blinder: Hides names in the keys of an encrypted store. The callers apply it to keys.
         id: The store's id, the same in its backups.
         secret_mark: The mark of the store's secret; empty while it has none.
+        first_secret_mark: The mark of the secret before its first change; empty or the same if it had none.
     """
 
     def __init__(
@@ -112,6 +115,7 @@ class Store:
             with self._environment.begin() as transaction:
                 self.id = (transaction.get(STORE_KEY) or b"").decode()
                 self.secret_mark = (transaction.get(SECRET_KEY) or b"").decode()
+                self.first_secret_mark = (transaction.get(FIRST_SECRET_KEY) or b"").decode()
         except BaseException as error:
             self._environment.close()  # before this process may open it again
             if isinstance(error, lmdb.Error):
@@ -132,7 +136,7 @@ class Store:
         if mark == self.secret_mark:
             return
         with self._translate_errors("written"), self._environment.begin(write=True) as transaction:
-            transaction.put(SECRET_KEY, mark.encode())
+            self.first_secret_mark = put_secret_mark(transaction, mark)
         self.secret_mark = mark
 
     def take_identity(self, other: Store) -> None:
@@ -140,6 +144,7 @@ class Store:
         with self._translate_errors("written"), self._environment.begin(write=True) as transaction:
             transaction.put(STORE_KEY, other.id.encode())
         self.id = other.id
+        self.mark_secret(other.first_secret_mark or other.secret_mark)
         self.mark_secret(other.secret_mark)
 
     def rewrap(self, unlock: bytes) -> bytes:

@@ -17,7 +17,7 @@ OAUTH: Final = "oauth:"
 """The prefix of a token's credential id."""
 _TAG_BYTES: Final = 8
 
-KeyStatus = Literal["active", "expired", "revoked"]
+KeyStatus = Literal["active", "expired", "revoked", "unusable"]
 
 
 class KeyLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -68,7 +68,10 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A stored key; times in microseconds since 1970.
 
-    ``origin`` is the first key of the rotations; the usage counts there. None: this key itself.
+    Attributes:
+        origin: The first key of the rotations; the usage counts there. None: this key itself.
+        secret: The mark of the store's secret that the digest depends on; empty: the first secret's.
+        is_usable: Whether that is the store's secret now; never stored, see `KeysActor.read`.
     """
 
     key_id: str
@@ -82,6 +85,8 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     replaces: str | None = None
     replaced_by: str | None = None
     origin: str | None = None
+    secret: str = ""
+    is_usable: bool = True
 
     def __repr__(self) -> str:
         return f"<key {self.key_id} of {self.grant.name!r}>"
@@ -90,7 +95,9 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Return its status at a time."""
         if self.revoked is not None:
             return "revoked"
-        return "expired" if now >= self.expires else "active"
+        if now >= self.expires:
+            return "expired"
+        return "active" if self.is_usable else "unusable"
 
 
 class Credential(msgspec.Struct, frozen=True, kw_only=True):

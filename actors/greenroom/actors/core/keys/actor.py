@@ -22,6 +22,8 @@ CHANGED: Final = "greenroom:keys"
 MOST_KEYS: Final = 10_000
 KEY_PREFIX: Final = b"k"
 _USAGE: Final = b"u"
+_MARK: Final = "api keys/mark"
+_MARK_BYTES: Final = 8
 
 
 # -- messages: no tools, no secrets ----------------------------------------------------
@@ -136,6 +138,7 @@ class KeysActor(Actor):
             created=context.now,
             created_by=None if context.principal is None else context.principal.agent_id,
             expires=context.now + request.lifetime,
+            secret=_mark(context),
         )
         _put(context, record)
         audit_record.record(
@@ -147,12 +150,13 @@ class KeysActor(Actor):
     def replace(self, request: ReplaceKey, context: Context) -> KeyRecord:
         """Store a new key for an old one; the old key stays valid a while."""
         _check_admin(context)
-        old = _find(context, request.replaces)
+        old = _marked(_find(context, request.replaces), context)
         status = old.status(context.now)
         if status != "active" or old.replaced_by is not None:
             is_what = "replaced already" if status == "active" else status
+            why = ", as it was made with another secret of the store" if status == "unusable" else ""
             raise auth_errors.invalid(
-                "key_id", f"key_id: the key {old.key_id} is {is_what}; create a new one"
+                "key_id", f"key_id: the key {old.key_id} is {is_what}{why}; create a new one"
             )
         lifetime = old.expires - old.created if request.lifetime is None else request.lifetime
         fresh = KeyRecord(
@@ -164,6 +168,7 @@ class KeysActor(Actor):
             expires=context.now + lifetime,
             replaces=old.key_id,
             origin=old.origin or old.key_id,
+            secret=_mark(context),
         )
         ends = min(old.expires, context.now + request.overlap)
         _put(context, msgspec.structs.replace(old, expires=ends, replaced_by=fresh.key_id))
@@ -235,10 +240,10 @@ class KeysActor(Actor):
 
     @handles(ReadKeys)
     def read(self, _: ReadKeys, context: Context) -> Slices[KeysRead]:
-        """Return all keys, oldest first."""
+        """Return all keys, oldest first; those of another secret are marked."""
         records: list[KeyRecord] = []
         for _key, record in context.scan(KeyRecord, prefix=KEY_PREFIX):
-            records.append(record)
+            records.append(_marked(record, context))
             yield
         if context.principal is not None:  # without a principal, a process loads its cache
             audit_record.record_read(context, context.principal, "list_api_keys", None, keys=len(records))
@@ -267,6 +272,17 @@ class KeysActor(Actor):
             record = context.get(KEY_PREFIX + key_id.encode(), KeyRecord)
             if record is not None and used > (record.last_used or 0):
                 context.put(KEY_PREFIX + key_id.encode(), msgspec.structs.replace(record, last_used=used))
+
+
+def _mark(context: Context) -> str:
+    """Return the public mark of the secret that digests of keys depend on now."""
+    return context.derive(_MARK)[:_MARK_BYTES].hex()
+
+
+def _marked(record: KeyRecord, context: Context) -> KeyRecord:
+    """Return a key, marked if it was made with another secret."""
+    is_usable = record.secret == _mark(context) if record.secret else context.has_first_secret
+    return record if is_usable else msgspec.structs.replace(record, is_usable=False)
 
 
 def _find(context: Context, key_id: str) -> KeyRecord:

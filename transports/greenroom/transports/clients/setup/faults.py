@@ -19,6 +19,11 @@ class Start(NamedTuple):
     command: str
     arguments: list[str]
 
+    @property
+    def is_bridge(self) -> bool:
+        """Whether it reaches the server of another machine."""
+        return "bridge" in self.arguments
+
     def value_of(self, flag: str) -> str | None:
         """Return the value of a flag in the arguments."""
         for place, each in enumerate(self.arguments):
@@ -44,7 +49,8 @@ def may_be_run(client: Client, entry: Any, record: Record | None, wanted: Start)
     if start is None or start.command != wanted.command or not os.access(start.command, os.X_OK):
         return False
     known = [client.entry(*wanted)] + ([record.entry] if record is not None else [])
-    return entry in known or (not client.project and "serve" in start.arguments)
+    is_server = start.is_bridge or "serve" in start.arguments
+    return entry in known or (not client.project and is_server)
 
 
 def faults(client: Client, entry: Any, record: Record | None, wanted: Start) -> list[str]:
@@ -76,6 +82,8 @@ def _of_program(start: Start, wanted: Start) -> list[str]:
 
 
 def _of_folder(start: Start, wanted: Start) -> list[str]:
+    if start.is_bridge:
+        return []
     theirs, ours = start.value_of("--data"), wanted.value_of("--data")
     if theirs == ours:
         return []

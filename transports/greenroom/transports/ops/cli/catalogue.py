@@ -109,6 +109,9 @@ _TO_BEGIN_WITH: Final = {
             "--hooks": Option("the client's hooks as well; with --undo, take back those alone"),
             "--no-hooks": Option("do not ask about hooks"),
             "--plugin": Option("write a plugin for Claude Code there, with server and hooks", "FOLDER"),
+            "--url": Option(
+                "set up the server of another machine instead, such as https://desktop:8443", "URL"
+            ),
         },
         several=True,
         optional=True,
@@ -120,6 +123,11 @@ _TO_BEGIN_WITH: Final = {
     ),
     "serve": Command(
         "serve MCP on standard input and output, over WebSocket or HTTP",
+        options={
+            "--new-secret": Option(
+                "go on with a new secret if the store's is lost; ends API keys and passports"
+            )
+        },
         every_setting=True,
         json=False,
         examples=(
@@ -155,6 +163,13 @@ _TO_BEGIN_WITH: Final = {
         json=False,
         shared=False,
         examples=("completion bash >> ~/.bashrc",),
+    ),
+    "bridge": Command(
+        "carry MCP on standard input and output to the server of another machine, which `setup --url` knows",
+        {"url": "the server's URL, such as https://desktop:8443"},
+        settings=frozenset({"agent", "agent_type", "project"}),
+        json=False,
+        examples=("bridge https://desktop:8443",),
     ),
     "hook": Command(
         "answer a client's hook event, or enqueue it; always ends with 0",
@@ -540,6 +555,18 @@ _MAINTENANCE: Final = {
         "give a stopped store a new secret, if the old one is lost or known to others",
         settings=frozenset({"max_size"}),
     ),
+    "secret export": _operator(
+        "write the store's secret into a file for another machine, encrypted by a passphrase",
+        {"file": "file to make; it must not exist"},
+        runs=("secret", "export_secret"),
+        examples=("secret export greenroom.secret",),
+    ),
+    "secret import": Command(
+        "put the secret from such a file into the folder of secrets",
+        {"file": "file that `secret export` made"},
+        runs=("secret", "import_secret"),
+        examples=("secret import greenroom.secret",),
+    ),
 }
 
 FAMILIES: Final[Mapping[str, str]] = {
@@ -551,7 +578,7 @@ FAMILIES: Final[Mapping[str, str]] = {
     "passport": "export a session to a passport, show or restore one, and show this server's signer",
     "keys": "create, list, rotate or revoke API keys, also while servers run",
     "audit": "tail, export or verify the audit log, or print a checkpoint, also while servers run",
-    "secret": "renew the store's secret, which keys and signatures depend on",
+    "secret": "export, import or renew the store's secret, which keys and signatures depend on",
 }
 _GROUPS: Final[Mapping[str, Mapping[str, Command]]] = {
     "to begin with": _TO_BEGIN_WITH,

@@ -36,10 +36,20 @@ HEAD_LIMIT = 32 * 1024  # bytes; a session's id and an identity need few of them
 Application = Callable[[dict[str, Any], Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Any]
 
 
-class Worker:
-    """The state that the connections of one server share."""
+class _UpgradeAskedError(Exception):
+    """The first request of a connection asks for WebSocket."""
 
-    def __init__(self, application: Application) -> None:
+
+class Worker:
+    """The state that the connections of one server share.
+
+    Args:
+        application: Answers the requests.
+        upgrades: Whether someone else serves a connection whose first request asks for WebSocket.
+    """
+
+    def __init__(self, application: Application, *, upgrades: bool = False) -> None:
+        self._upgrades = upgrades
         config = Config()
         config.accesslog = None
         config.errorlog = logging.getLogger(__name__)
@@ -54,9 +64,13 @@ class Worker:
         """Let every connection end after its current response."""
         await self._context.terminated.set()
 
-    async def serve(self, connection: TimedConnection) -> None:
-        """Serve one connection until it ends, and close it."""
-        await _Connection(self._application, self._config, self._context, connection).run()
+    async def serve(self, connection: TimedConnection) -> bytes | None:
+        """Serve one connection until it ends, and close it.
+
+        If it is to become a WebSocket, return its first bytes at once, and leave it open.
+        """
+        handler = _Connection(self._application, self._config, self._context, connection)
+        return await handler.serve(upgrades=self._upgrades)
 
 
 class _Connection(TCPServer):
@@ -67,11 +81,12 @@ class _Connection(TCPServer):
         self.idle_task = _IdleTask(connection)
         self._connection = connection
 
-    async def run(self) -> None:
+    async def serve(self, *, upgrades: bool) -> bytes | None:
+        began = None
         try:
             async with TaskGroup() as tasks:
                 self._task_group = tasks
-                self.protocol = _Http11(  # type: ignore[assignment]
+                protocol = _Http11(
                     self.app,
                     self.config,
                     self.context,
@@ -82,19 +97,29 @@ class _Connection(TCPServer):
                     None,
                     self.protocol_send,
                 )
-                await self._read()
+                protocol.upgrades = upgrades
+                self.protocol = protocol  # type: ignore[assignment]
+                began = await self._read(protocol)
         finally:
-            await self._close()
+            if began is None:
+                await self._close()
+        return began
 
-    async def _read(self) -> None:
+    async def _read(self, protocol: _Http11) -> bytes | None:
         data = b"more"
+        began = b""
         while data:
             try:
                 data = await self._connection.receive_some(READ_SIZE)
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 break
-            await self.protocol.handle(RawData(data))
-        await self.protocol.handle(Closed())
+            began = b"" if protocol.keep_alive_requests else began + data
+            try:
+                await protocol.handle(RawData(data))
+            except _UpgradeAskedError:
+                return began
+        await protocol.handle(Closed())
+        return None
 
     async def protocol_send(self, event: Event) -> None:
         """Handle the protocol's events about bytes; only writes take time."""
@@ -103,8 +128,16 @@ class _Connection(TCPServer):
 
 
 class _Http11(H11Protocol):
+    upgrades = False
+
     async def _check_protocol(self, event: h11.Request) -> None:
-        """Stay with HTTP/1.1: a client that offers an upgrade accepts this, too."""
+        """Stay with HTTP/1.1 unless a first request asks for WebSocket: other upgrades are offers only."""
+        if (
+            self.upgrades
+            and not self.keep_alive_requests
+            and (b"upgrade", b"websocket") in {(name, value.strip().lower()) for name, value in event.headers}
+        ):
+            raise _UpgradeAskedError
 
 
 class _IdleTask(TrioSingleTask):

@@ -6,7 +6,7 @@ Each connection is a task, and each open request is another task. One task watch
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -55,6 +55,8 @@ class HttpServer:
 
     Args:
         stop: Seconds for open requests after a request to stop.
+        upgrade: Serves a connection as a WebSocket until it ends, given its first bytes; the stream is closed
+            afterwards. None: there is no WebSocket here.
     """
 
     def __init__(
@@ -64,9 +66,11 @@ class HttpServer:
         connections: int = MAX_CONNECTIONS,
         stop: float = 0.5,
         timeouts: Timeouts | None = None,
+        upgrade: Callable[[trio.abc.Stream, bytes], Awaitable[None]] | None = None,
     ) -> None:
         self._app = app
-        self._worker = Worker(app)
+        self._upgrade = upgrade
+        self._worker = Worker(app, upgrades=upgrade is not None)
         self._stop = stop
         self._timeouts = timeouts if timeouts is not None else Timeouts()
         self._limiter = ConnectionLimiter(connections)
@@ -155,10 +159,11 @@ class HttpServer:
         connection.accept = partial(self._limiter.accept, slot, name)
         self._connections[connection] = slot
         self._accepted += 1
+        began = None
         try:
             if isinstance(stream, trio.SSLStream):
                 await stream.do_handshake()
-            await self._worker.serve(connection)
+            began = await self._worker.serve(connection)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the client is gone
         except Exception:
@@ -167,6 +172,8 @@ class HttpServer:
             del self._connections[connection]
             self._limiter.leave(slot)
             self._gone.unpark_all()
+        if began is not None and self._upgrade is not None:  # with the limits of the other server
+            await self._upgrade(stream, began)
 
 
 async def _say_full(stream: trio.abc.Stream) -> None:

@@ -23,6 +23,7 @@ from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCResponse, jsonrpc_mes
 from trio_websocket import ConnectionClosed, ConnectionRejected, WebSocketConnection, wrap_client_stream
 
 from greenroom.transports.base.defaults import PING_SECONDS
+from greenroom.transports.sockets.websocket.certificates import any_certificate, fingerprint_of, open_tls
 from greenroom.transports.sockets.websocket.resume_state import ResumeState, delay_before
 
 if TYPE_CHECKING:
@@ -57,6 +58,24 @@ class WebSocketRefusedError(Exception):
         self.status = status
 
 
+class CertificateChangedError(WebSocketRefusedError):
+    """The server shows another certificate than the one with the known fingerprint.
+
+    Attributes:
+        found: The fingerprint of the certificate that was shown.
+    """
+
+    def __init__(self, place: str, found: str) -> None:
+        super().__init__(0, "")
+        self.found = found
+        sentence = (
+            f"{place} shows another certificate than the known one, and nothing was sent to it; if it was "
+            "renewed there, take the new one with `greenroom setup --url`, else another machine may be "
+            f"between; its SHA-256 is {found}"
+        )
+        self.args = (sentence,)
+
+
 @asynccontextmanager
 async def websocket_client(
     url: str,
@@ -66,6 +85,7 @@ async def websocket_client(
     projects: Sequence[str] = (),
     headers: Mapping[str, str] | None = None,
     ssl_context: ssl.SSLContext | None = None,
+    fingerprint: str | None = None,
     reconnect: bool = True,
 ) -> AsyncIterator[TransportStreams]:
     """Connect `mcp.Client` to a server's WebSocket: ``Client(websocket_client(url))``. Needs trio.
@@ -83,6 +103,8 @@ async def websocket_client(
         projects: The projects that the agent is a member of.
         headers: Further headers of the handshake.
         ssl_context: For ``wss://``; by default the system's certificates.
+        fingerprint: The SHA-256 of the only certificate that is accepted, as `fingerprint_of` returns it;
+            authorities, names and dates then do not count.
         reconnect: Whether to reconnect at all.
 
     Yields:
@@ -91,6 +113,7 @@ async def websocket_client(
     Raises:
         ValueError: The URL is not a WebSocket URL.
         WebSocketRefusedError: The server refused the first connection.
+        CertificateChangedError: Its certificate is not the one with the fingerprint; nothing was sent.
         OSError: No server was reached.
     """
     parts = urlsplit(url)
@@ -102,10 +125,10 @@ async def websocket_client(
         sent["Greenroom-Project"] = ", ".join(projects)
     context = None
     if parts.scheme == "wss":
-        context = ssl_context or ssl.create_default_context()
+        context = ssl_context or (ssl.create_default_context() if fingerprint is None else any_certificate())
     to_client, from_us = anyio.create_memory_object_stream[SessionMessage | Exception](16)
     to_us, from_client = anyio.create_memory_object_stream[SessionMessage](0)
-    link = _Link(parts, sent, context, to_client, from_client, reconnect=reconnect)
+    link = _Link(parts, sent, context, fingerprint, to_client, from_client, reconnect=reconnect)
     refusal: OSError | WebSocketRefusedError | None = None
     async with from_us, to_us, trio.open_nursery() as nursery:
         try:
@@ -131,6 +154,7 @@ class _Link:
         url: SplitResult,
         headers: Mapping[str, str],
         tls: ssl.SSLContext | None,
+        fingerprint: str | None,
         inbound: MemoryObjectSendStream[SessionMessage | Exception],
         outbound: MemoryObjectReceiveStream[SessionMessage],
         *,
@@ -139,6 +163,7 @@ class _Link:
         self._url = url
         self._headers = [(name.encode(), value.encode()) for name, value in headers.items()]
         self._tls = tls
+        self._fingerprint = fingerprint
         self._inbound = inbound
         self._outbound = outbound
         self._reconnect = reconnect
@@ -221,15 +246,11 @@ class _Link:
     async def _stream(self, host: str, port: int) -> Stream:
         if self._tls is None:
             return await trio.open_tcp_stream(host, port)
-        stream = await trio.open_ssl_over_tcp_stream(host, port, ssl_context=self._tls, https_compatible=True)
-        try:
-            await stream.do_handshake()
-        except BaseException as error:
+        stream = await open_tls(host, port, self._tls)
+        found = fingerprint_of(stream)
+        if self._fingerprint not in {None, found}:
             await trio.aclose_forcefully(stream)
-            if isinstance(error, trio.BrokenResourceError):
-                reason = error.__cause__ or "it hung up"
-                raise ConnectionError(f"{host}:{port} speaks no TLS that is trusted: {reason}") from None
-            raise
+            raise CertificateChangedError(f"{host}:{port}", found)
         return stream
 
     async def _handshake(self, nursery: trio.Nursery, stream: Stream, named: str) -> WebSocketConnection:
@@ -267,7 +288,7 @@ class _Link:
         request = self._ledger.handshake()
         if request is None:
             return
-        await websocket.send_message(_encoded(request))
+        await websocket.send_message(encode_message(request))
         answer: JSONRPCMessage | Exception | None = None
         while getattr(answer, "id", None) != request.id:
             answer = _decoded(await websocket.get_message())
@@ -301,13 +322,13 @@ class _Link:
     async def _write(self, websocket: WebSocketConnection) -> None:
         for message in self._ledger.resumption():
             self._ledger.sending(message)
-            await websocket.send_message(_encoded(message))
+            await websocket.send_message(encode_message(message))
         while True:
             message = (await self._outbound.receive()).message
             # No checkpoint from here to the send: a received message is sent or accounted for.
             if self._ledger.outgoing(message):
                 self._ledger.sending(message)
-                await websocket.send_message(_encoded(message))
+                await websocket.send_message(encode_message(message))
 
     async def _keep_alive(self, websocket: WebSocketConnection) -> None:
         while True:
@@ -344,7 +365,8 @@ class _ObservedStream(trio.abc.Stream):
         await self._stream.aclose()
 
 
-def _encoded(message: JSONRPCMessage) -> str:
+def encode_message(message: JSONRPCMessage) -> str:
+    """Encode a message as JSON on one line."""
     return message.model_dump_json(by_alias=True, exclude_unset=True)
 
 

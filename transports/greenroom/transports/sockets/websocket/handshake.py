@@ -55,10 +55,16 @@ def check_upgrade(
 
 
 class Handshake:
-    """One client's handshake, from its first byte to the answer."""
+    """One client's handshake, from its first byte to the answer.
 
-    def __init__(self, stream: trio.abc.Stream) -> None:
+    Args:
+        stream: Where it comes from.
+        began: Its first bytes, if they were read already.
+    """
+
+    def __init__(self, stream: trio.abc.Stream, began: bytes = b"") -> None:
         self._stream = stream
+        self._began = began
         self._core = H11Handshake(ConnectionType.SERVER)
         self.has_begun = False
 
@@ -69,7 +75,8 @@ class Handshake:
             HttpRefusedError: The request is no WebSocket handshake.
             trio.BrokenResourceError: The client disconnected, or does not speak TLS where it must.
         """
-        while data := await self._stream.receive_some(READ_SIZE):
+        while data := self._began or await self._stream.receive_some(READ_SIZE):
+            self._began = b""
             self.has_begun = True
             try:
                 self._core.receive_data(bytes(data))

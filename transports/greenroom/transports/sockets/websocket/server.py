@@ -109,8 +109,9 @@ class WebSocketServer:
         """
         async with trio.open_nursery() as clients, trio.open_nursery() as helpers:
             self._spawn = clients.start_soon
-            welcome = partial(trio.serve_listeners, handler_nursery=clients)
-            await helpers.start(welcome, self._handle, list(listeners))
+            if listeners:
+                welcome = partial(trio.serve_listeners, handler_nursery=clients)
+                await helpers.start(welcome, self._handle, list(listeners))
             helpers.start_soon(self._keep_alive)
             helpers.start_soon(self._hurry)
             helpers.start_soon(log_rejections, self._limiter)
@@ -126,6 +127,22 @@ class WebSocketServer:
                     clients.start_soon(websocket.part, CloseReason.GOING_AWAY, STOPPING)
                 else:
                     connection.stop()
+
+    async def take(self, stream: trio.abc.Stream, began: bytes) -> None:
+        """Serve a client that came to another server, which read the beginning, until it ends."""
+        if self._stopping:
+            return
+        ended = trio.Event()
+
+        async def handle() -> None:
+            try:
+                await self._handle(stream, began)
+            finally:
+                ended.set()
+
+        self._spawn(handle)
+        with trio.CancelScope(shield=True):  # `serve` ends it in time
+            await ended.wait()
 
     async def _keep_alive(self) -> None:
         interval = self._options.ping_interval
@@ -144,7 +161,7 @@ class WebSocketServer:
             oldest = self._limiter.oldest()
             await trio.sleep_until((now if oldest is None else oldest) + patience)
 
-    async def _handle(self, stream: trio.abc.Stream) -> None:
+    async def _handle(self, stream: trio.abc.Stream, began: bytes = b"") -> None:
         """Serve one client; `trio.serve_listeners` then closes its stream."""
         shaking = trio.CancelScope()
         came_from = self._options.authenticator.address_group(peer_of(stream))
@@ -152,7 +169,7 @@ class WebSocketServer:
         if slot is None:
             return
         try:
-            await self._come_and_gone(stream, slot, shaking)
+            await self._come_and_gone(stream, slot, shaking, began)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the client is gone
         except StoreFailedError:
@@ -163,9 +180,9 @@ class WebSocketServer:
             self._limiter.leave(slot)
 
     async def _come_and_gone(
-        self, stream: trio.abc.Stream, slot: ConnectionSlot, shaking: trio.CancelScope
+        self, stream: trio.abc.Stream, slot: ConnectionSlot, shaking: trio.CancelScope, began: bytes
     ) -> None:
-        found = await self._admitted(stream, slot, shaking)
+        found = await self._admitted(stream, slot, shaking, began)
         if found is None:
             return
         websocket, caller = found
@@ -179,9 +196,9 @@ class WebSocketServer:
             del self._open[websocket]
 
     async def _admitted(
-        self, stream: trio.abc.Stream, slot: ConnectionSlot, shaking: trio.CancelScope
+        self, stream: trio.abc.Stream, slot: ConnectionSlot, shaking: trio.CancelScope, began: bytes
     ) -> tuple[WebSocket, Caller] | None:
-        handshake, began = Handshake(stream), trio.current_time()
+        handshake, since = Handshake(stream, began), trio.current_time()
         self._shaking.add(shaking)
         try:
             with shaking:
@@ -198,7 +215,7 @@ class WebSocketServer:
         self._refused += 1
         if (log := self._server.log) is not None:
             log.record(
-                WEBSOCKET, "refused", trio.current_time() - began, trace_id_of(), status=refusal.status
+                WEBSOCKET, "refused", trio.current_time() - since, trace_id_of(), status=refusal.status
             )
         if slot.rejected_because == "made room" or (slot.rejected_because and not handshake.has_begun):
             return None  # no answer to a silent client: there may be thousands

@@ -94,8 +94,13 @@ def _show_list(reply: Any) -> None:
     for key in reply.keys:
         used = "never used" if key.last_used_at is None else f"used {key.last_used_at:%Y-%m-%d %H:%M}"
         say(
-            f"{key.key_id}  {key.status:<7}  until {key.expires_at:%Y-%m-%d %H:%M}  {used}  "
+            f"{key.key_id}  {key.status:<8}  until {key.expires_at:%Y-%m-%d %H:%M}  {used}  "
             f"{printable(key.name)}: {', '.join(key.scopes)}; {_holder(key)}"
+        )
+    if any(key.status == "unusable" for key in reply.keys):
+        remark(
+            "greenroom keys: keys that are unusable were made with another secret of this store; make new "
+            "ones, or bring that secret back with `greenroom secret import`"
         )
 
 

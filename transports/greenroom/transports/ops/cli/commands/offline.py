@@ -21,6 +21,8 @@ from greenroom.actors import (
     stopped_imitations,
 )
 from greenroom.actors.core.audit.record import LONGEST
+from greenroom.actors.core.keys import actor as keys
+from greenroom.actors.sessions.passports import requests as passports
 from greenroom.runtime import (
     Encryption,
     GreenroomError,
@@ -42,6 +44,7 @@ from greenroom.transports.ops.cli.support.audit_record import operator, record, 
 from greenroom.transports.ops.cli.support.open_store import encryption, open_store, runtime_options
 from greenroom.transports.ops.control.client import NoOwnerError, as_json, merge_verify_results
 
+NEEDING_SECRET: Final = (keys.KIND, passports.KIND)
 _STARTING_SECONDS: Final = 5.0  # a server that starts may hold the lock this long before it listens
 _RETRY_SECONDS: Final = 0.05
 
@@ -132,7 +135,13 @@ def _carry_out(chosen: argparse.Namespace, settings: Settings) -> dict[str, Any]
 
 
 def _restore(source: Path, settings: Settings) -> RestoreInfo:
-    done = restore(source, settings.data, encryption=encryption(settings), secrets=settings.secrets)
+    done = restore(
+        source,
+        settings.data,
+        encryption=encryption(settings),
+        secrets=settings.secrets,
+        needing=NEEDING_SECRET,
+    )
     if done.has_secret:  # otherwise this makes a new secret, and the right one may still be restored
         record_afterwards(settings, "restore_store", source=str(source)[:LONGEST])
     return done

@@ -6,10 +6,8 @@ If a server is running, the command attaches to it, and the server does the work
 from __future__ import annotations
 
 import argparse
-import getpass
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +20,7 @@ from greenroom.actors.sessions.passports.signing import Signers
 from greenroom.runtime import GreenroomError, Refusal, SharedRuntime
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
-from greenroom.transports.base.config.settings import PASSPHRASE_VARIABLE, Settings
+from greenroom.transports.base.config.settings import Settings
 from greenroom.transports.base.errors import FileAccessError
 from greenroom.transports.ops.cli.output import complain, say
 from greenroom.transports.ops.cli.support.authentication import acting_principal
@@ -32,6 +30,7 @@ from greenroom.transports.ops.cli.support.open_store import (
     open_store,
     passport_options,
 )
+from greenroom.transports.ops.cli.support.passphrase import read_passphrase
 
 CLIENT: Final = "greenroom"
 _OWN_ALONE: Final = 0o600
@@ -156,15 +155,4 @@ def _read(path: Path) -> str:
 
 
 def _passphrase(is_wanted: bool, *, twice: bool) -> str | None:  # noqa: FBT001  callers pass named values
-    """Return the passphrase from the environment or the terminal, never from the command line."""
-    if not is_wanted:
-        return None
-    given = os.environ.get(PASSPHRASE_VARIABLE)
-    if given is not None:
-        return given
-    if not sys.stdin.isatty():
-        raise _PassportCommandError(f"the passphrase is read from {PASSPHRASE_VARIABLE}, or from a terminal")
-    words = getpass.getpass("Passphrase: ")
-    if twice and getpass.getpass("Again: ") != words:
-        raise _PassportCommandError("the passphrases differ; nothing was exported")
-    return words
+    return read_passphrase(twice=twice) if is_wanted else None

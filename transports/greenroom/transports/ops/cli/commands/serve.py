@@ -102,9 +102,10 @@ class Purpose(NamedTuple):
     command: str = "serve"
     may: Literal["create", "own"] = "create"  # as in `open_shared_runtime`
     opened: Opened | None = None  # its work; None for `serve`, which prints where clients reach it
+    new_secret: bool = False  # whether a store whose secret is lost goes on with a new one
 
 
-def serve(_chosen: argparse.Namespace, resolved: Resolved) -> int:
+def serve(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Serve until the end of input or a signal; return the exit code."""
     settings = resolved.settings
     start_logging(settings.log_level, as_json=settings.log_format == "json")
@@ -113,7 +114,7 @@ def serve(_chosen: argparse.Namespace, resolved: Resolved) -> int:
             return _complain(settings)(
                 "serve", f"standard {name} is closed, and MCP is spoken over it", exit_codes.FAILED
             )
-    return serve_for(Purpose(), resolved)
+    return serve_for(Purpose(new_secret=chosen.new_secret), resolved)
 
 
 def _complain(settings: Settings) -> Complain:
@@ -163,7 +164,7 @@ async def _serve(
         # The sockets open before the store, so that an address in use is reported at once.
         sockets = await open_sockets(settings, stack)
         runtime = await stack.enter_async_context(
-            open_store(settings, embedder, may=purpose.may, serves=True)
+            open_store(settings, embedder, may=purpose.may, serves=True, new_secret=purpose.new_secret)
         )
         nursery = await stack.enter_async_context(trio.open_nursery())
         access = AccessMeter()

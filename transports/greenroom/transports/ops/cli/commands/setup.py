@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from greenroom.runtime import GreenroomError
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
 from greenroom.transports.clients.setup.change import (
@@ -46,6 +47,7 @@ from greenroom.transports.ops.cli.commands.setup_questions import (
     held_tools,
     list_found,
 )
+from greenroom.transports.ops.cli.commands.setup_remote import bridge_command, learn_server
 from greenroom.transports.ops.cli.output import complain, remark, say
 from greenroom.transports.ops.cli.support.startup_notice import start_command
 from greenroom.transports.ops.cli.support.terminal import printable
@@ -74,8 +76,10 @@ async def setup(chosen: argparse.Namespace, resolved: Resolved) -> int:
         return await check(names, resolved, as_json=chosen.json)
     try:
         answers = _ask(names, chosen, resolved)
-    except CancelledError as error:
-        return complain("setup", str(error), exit_codes.FAILED)
+        if chosen.url is not None:
+            await learn_server(chosen, resolved.settings)
+    except (CancelledError, GreenroomError) as error:
+        return complain("setup", printable(str(error)), exit_codes.FAILED)
     return await _carry_out(answers, resolved)
 
 
@@ -87,6 +91,7 @@ def _ask(names: list[str], chosen: argparse.Namespace, resolved: Resolved) -> ar
         list_found(names)
         answers.names = ask_clients(names) if asks else names
     answers.profiles = _named_profiles(resolved)
+    asks = asks and chosen.url is None  # the other machine's server has its own tools, hooks need one here
     if asks and answers.profiles is None:
         answers.profiles = ask_tools(answers.names)
     answers.with_hooks = answers.names if chosen.hooks and not chosen.undo else []
@@ -170,18 +175,21 @@ async def _try_out(changes: Sequence[Change]) -> int:
 
 def _unfit(chosen: argparse.Namespace) -> str | None:
     """Return why the options of the command line conflict; None if they do not."""
-    if chosen.undo + chosen.check + chosen.only_print > 1:
-        return "take one of --undo, --check and --print"
-    if chosen.plugin and (chosen.clients or chosen.undo or chosen.check):
-        return "--plugin takes no client, --undo or --check"
-    if chosen.hooks and chosen.no_hooks:
-        return "take one of --hooks and --no-hooks"
-    if chosen.json and not chosen.check:
-        return "--json goes with --check"
+    has_url = chosen.url is not None
+    unfit = {
+        "take one of --undo, --check and --print": chosen.undo + chosen.check + chosen.only_print > 1,
+        "--plugin takes no client, --undo or --check": chosen.plugin
+        and (chosen.clients or chosen.undo or chosen.check),
+        "take one of --hooks and --no-hooks": chosen.hooks and chosen.no_hooks,
+        "--url takes no --undo, --check, --plugin or --hooks: hooks need a server on this machine": has_url
+        and (chosen.undo or chosen.check or chosen.plugin or chosen.hooks),
+        "--json goes with --check": chosen.json and not chosen.check,
+    }
+    for sentence, is_so in unfit.items():
+        if is_so:
+            return sentence
     unknown = [name for name in chosen.clients if name not in CLIENTS and name not in BY_HAND]
-    if unknown:
-        return f"there is no client {unknown[0]!r}; known are {_known_names()}"
-    return None
+    return f"there is no client {unknown[0]!r}; known are {_known_names()}" if unknown else None
 
 
 def _known_names() -> str:
@@ -214,6 +222,8 @@ def _one(name: str, chosen: argparse.Namespace, resolved: Resolved, plan: Plan) 
 
 def _start(name: str, chosen: argparse.Namespace, resolved: Resolved) -> tuple[str, list[str]]:
     """Return the command that a client starts, with the chosen tools or its own."""
+    if chosen.url is not None:
+        return bridge_command(chosen.url, resolved)
     command, arguments = start_command(name, resolved)
     tools = ",".join(chosen.profiles or ())
     if chosen.profiles is None and name in CLIENTS:

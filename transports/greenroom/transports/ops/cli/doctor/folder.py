@@ -282,7 +282,9 @@ def _secret(facts: Facts) -> Iterator[Finding]:
             if (file := place / f"{identity.store_id}.key").exists():
                 read_secret(file)
     except StoreError as failure:
-        yield refused(failure, "bring the right file back from a copy")
+        yield refused(
+            failure, "bring it: greenroom secret export FILE; then here: greenroom secret import FILE"
+        )
     except OSError as failure:
         sentence = f"the store's secret cannot be read: {failure.filename}: {failure.strerror or failure}"
         yield error(sentence, "name another folder of secrets with --secrets")

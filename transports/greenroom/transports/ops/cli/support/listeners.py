@@ -51,9 +51,11 @@ class Sockets:
     ) -> None:
         """Start serving; it ends within `Limits.stop` seconds after `stop` is set."""
         settings = self._settings
-        allow_descriptors(settings.max_connections * (bool(self._websocket) + bool(self._http)))
+        listens = bool(self._websocket or self._http)
+        allow_descriptors(settings.max_connections * (listens + bool(self._http)))
         any_host, origins = is_reachable_by_others(settings), frozenset(settings.allow_origin)
-        if self._websocket:
+        upgrade = None
+        if listens:  # HTTP hands WebSockets over, so that one address serves both
             from greenroom.transports.sockets.websocket.server import (  # noqa: PLC0415 - takes 15 ms; stdio does not need it
                 WebSocketOptions,
                 WebSocketServer,
@@ -70,6 +72,7 @@ class Sockets:
             websockets = WebSocketServer(server, agent_for, options)
             observed.add_transport("websocket", websockets.statistics)
             await nursery.start(websockets.serve, self._websocket, stop)
+            upgrade = websockets.take
         if self._http:
             from greenroom.transports.sockets.http.app import HttpApp, HttpOptions  # noqa: PLC0415 - these take 0.1 s
             from greenroom.transports.sockets.http.server import HttpServer  # noqa: PLC0415 - likewise
@@ -99,7 +102,7 @@ class Sockets:
                 endpoints=browsers,
             )
             app = HttpApp(server, agent_for, http_options)
-            https = HttpServer(app, connections=settings.max_connections, stop=limits.stop)
+            https = HttpServer(app, connections=settings.max_connections, stop=limits.stop, upgrade=upgrade)
             observed.add_transport("http", https.statistics)
             await nursery.start(https.serve, self._http, stop)
 

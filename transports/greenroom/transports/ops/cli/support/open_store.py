@@ -48,6 +48,7 @@ async def open_store(
     *,
     may: Literal["create", "own", "attach"] = "own",
     serves: bool = False,
+    new_secret: bool = False,
 ) -> AsyncIterator[SharedRuntime]:
     """Open the folder; by default without an embedder, because most commands need none.
 
@@ -58,6 +59,7 @@ async def open_store(
             must not create a store there.
         serves: Whether a server opens the folder, not a command. A command does not shorten the audit log, as
             servers may keep more of it; and it waits for work that it has begun.
+        new_secret: Whether a store whose secret is lost goes on with a new one.
 
     Raises:
         StoreOwnedError: the owner of the folder does not answer; only a command raises this.
@@ -76,6 +78,7 @@ async def open_store(
         languages=settings.language,
         options=options,
         secrets=settings.secrets,
+        new_secret=new_secret,
         encryption=encryption(settings),
         may=may,
     ) as runtime:

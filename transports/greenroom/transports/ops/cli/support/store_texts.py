@@ -65,7 +65,7 @@ def _restore(result: Result) -> str:
     kept = f"\nthe store that was there is kept as {result['kept']}" if result["kept"] else ""
     lost = ""
     if not result["has_secret"]:
-        lost = f"\n{_LOST}"
+        lost = f"\n{_LOST if result['needs_secret'] else _UNNEEDED}"
     elif not result["has_list"]:
         lost = f"\n{_UNLISTED}"
     damaged = "".join(f"\n{line}" for line in _damaged(result))
@@ -73,8 +73,13 @@ def _restore(result: Result) -> str:
 
 
 _LOST: Final = (
-    "the store's secret is not here: bring its file to the folder of secrets before the next start, "
-    "or a new one is made, and API keys and passports of before end"
+    "the store's secret is not here, and no server starts without it: bring it with `greenroom secret "
+    "import FILE`, or end API keys and passports of before with `greenroom serve --new-secret`"
+)
+
+_UNNEEDED: Final = (
+    "the store's secret is not here, and no API key or passport needs it: the next start makes a new one, "
+    "and `greenroom audit verify` cannot prove records of before"
 )
 
 _UNLISTED: Final = (

@@ -51,7 +51,7 @@ async def overview(reader: Reader, _place: Place) -> View:
     return View("overview.html", "Overview", values, every=_EVERY)
 
 
-_STATUSES: Final = ("active", "expired", "revoked", "all")
+_STATUSES: Final = ("active", "expired", "revoked", "unusable", "all")
 _KEYS_AT_ONCE: Final = 100
 
 

@@ -1,0 +1,179 @@
+"""`greenroom bridge`: MCP on standard input and output, carried to the server of another machine.
+
+`websocket_client` reconnects and resumes; here messages only pass. If a connection is refused later, every
+open request is answered with the reason, and the bridge ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import TYPE_CHECKING, Final
+
+import anyio
+import trio
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    RequestId,
+    jsonrpc_message_adapter,
+)
+
+from greenroom.transports.base import exit_codes
+from greenroom.transports.base.config.load import Resolved
+from greenroom.transports.base.config.settings import Settings
+from greenroom.transports.mcp.frames.frames import (
+    INVALID_REQUEST,
+    FrameError,
+    Oversized,
+    error_line,
+    parse_frame,
+)
+from greenroom.transports.mcp.frames.line_io import LineSource
+from greenroom.transports.ops.cli.output import complain
+from greenroom.transports.ops.cli.support.error_report import leaf_errors, start_logging
+from greenroom.transports.ops.cli.support.remote_server import (
+    Place,
+    RemoteServer,
+    RemoteServerError,
+    connect,
+    load,
+    place_of,
+)
+from greenroom.transports.sockets.stdio.pipe import claim_stdio, duplicate
+from greenroom.transports.sockets.stdio.server import refuse_stdio
+from greenroom.transports.sockets.websocket.client import encode_message
+
+if TYPE_CHECKING:
+    from mcp.client._transport import ReadStream, WriteStream
+
+    Inbound = ReadStream[SessionMessage | Exception]
+    Outbound = WriteStream[SessionMessage]
+
+_REFUSAL_SECONDS: Final = 5.0
+"""Seconds in which a client may send its first request, if it only gets a refusal."""
+_AHEAD: Final = 64
+"""So many messages are read while there is no connection, so that the end of input is noticed."""
+_LEFT: Final = (anyio.ClosedResourceError, anyio.BrokenResourceError, trio.BrokenResourceError)
+
+
+async def bridge(chosen: argparse.Namespace, resolved: Resolved) -> int:
+    """Carry the messages of one client until its input ends; return the exit code."""
+    settings = resolved.settings
+    start_logging(settings.log_level)
+    try:
+        place = place_of(chosen.url)
+        async with connect(place, _find_server(place, settings), settings) as (inbound, outbound):
+            return await _carry(inbound, outbound, settings)
+    except* RemoteServerError as group:
+        sentence = str(leaf_errors(group)[0])
+    if not os.isatty(0):
+        with trio.move_on_after(_REFUSAL_SECONDS):
+            await refuse_stdio(sentence, limit=settings.max_frame)
+    return complain("bridge", sentence, exit_codes.FAILED)
+
+
+def _find_server(place: Place, settings: Settings) -> RemoteServer:
+    server = load(place, settings.secrets)
+    if server is None:
+        raise RemoteServerError(
+            f"nothing is known of {place.url} here; `greenroom setup --url {place.url}` asks for its key"
+        )
+    return server
+
+
+async def _carry(inbound: Inbound, outbound: Outbound, settings: Settings) -> int:
+    with claim_stdio() as pipe:
+        async with (
+            trio.lowlevel.FdStream(duplicate(pipe.input)) as source,
+            trio.lowlevel.FdStream(duplicate(pipe.output)) as sink,
+        ):
+            carrier = _Carrier(LineSource(source, settings.max_frame), sink, inbound, outbound)
+            return await carrier.run(settings.request_timeout)
+
+
+class _Carrier:
+    """The messages of one client, both ways."""
+
+    def __init__(
+        self, source: LineSource, sink: trio.abc.SendStream, inbound: Inbound, outbound: Outbound
+    ) -> None:
+        self._source = source
+        self._sink = sink
+        self._inbound = inbound
+        self._outbound = outbound
+        self._writing = trio.Lock()
+        self._open: set[RequestId] = set()
+        self._answered = trio.lowlevel.ParkingLot()
+
+    async def run(self, patience: float) -> int:
+        """Carry until all is answered after the input's end, or the connection is lost."""
+        code = exit_codes.OK
+        lines, queue = trio.open_memory_channel[bytes | Oversized](_AHEAD)
+        async with trio.open_nursery() as nursery:
+
+            async def in_and_end() -> None:
+                nonlocal code
+                code = await self._carry_in()
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(in_and_end)
+            nursery.start_soon(self._carry_out, queue)
+            async with lines:
+                while (received := await self._source.receive()) is not None:
+                    for line in received:
+                        await lines.send(line)
+            with trio.move_on_after(patience):
+                while self._open or queue.statistics().current_buffer_used:
+                    await self._answered.park()
+            nursery.cancel_scope.cancel()
+        return code
+
+    async def _carry_in(self) -> int:
+        """Write the server's messages until there are no more; return the exit code."""
+        try:
+            async for received in self._inbound:
+                if isinstance(received, Exception):  # it was logged
+                    continue
+                message = received.message
+                await self._write(encode_message(message).encode() + b"\n")
+                if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
+                    self._open.discard(message.id)
+                    self._answered.unpark_all()
+        except trio.BrokenResourceError:
+            return exit_codes.OK  # the client has gone
+        return exit_codes.FAILED
+
+    async def _carry_out(self, queue: trio.MemoryReceiveChannel[bytes | Oversized]) -> None:
+        async for line in queue:
+            try:
+                message = _parsed(line)
+            except FrameError as error:
+                await self._write(error_line(error.id, error.code, str(error)))
+                continue
+            except ValueError:  # what needs no answer, such as a notification with wrong parameters
+                continue
+            if isinstance(message, JSONRPCRequest):
+                self._open.add(message.id)
+            try:
+                await self._outbound.send(SessionMessage(message))
+            except _LEFT:
+                return
+            self._answered.unpark_all()
+
+    async def _write(self, line: bytes) -> None:
+        async with self._writing:
+            await self._sink.send_all(line)
+
+
+def _parsed(line: bytes | Oversized) -> JSONRPCMessage:
+    """Parse a message as a server on this machine would; raise what it would answer."""
+    if isinstance(line, Oversized):
+        raise FrameError(
+            INVALID_REQUEST, f"a message has at most {line.limit} bytes, and this had {line.size}"
+        )
+    parse_frame(line)
+    return jsonrpc_message_adapter.validate_json(line, by_name=False)
