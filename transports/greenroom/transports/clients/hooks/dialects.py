@@ -7,7 +7,7 @@ because clients add members with each version.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -82,12 +82,18 @@ class HookInput(NamedTuple):
     reply: str = ""  # the model's last message, if no transcript is read
     reason: str = ""
     call: ToolCall | None = None
+    id: str = ""  # of its event; empty for a new one
+    excludes: Callable[[str], bool] | None = None  # whether nothing about a path is kept
 
 
 def read(client: str, data: bytes) -> HookInput:
     """Parse the input of a hook, without private parts."""
+    return interpret(client, decode_loosely(data))
+
+
+def interpret(client: str, whole: object) -> HookInput:
+    """Interpret the decoded input of a hook, without private parts."""
     dialect = DIALECTS[client]
-    whole = decode_loosely(data)
     data_object = cut_private_in(whole)
     if not (isinstance(whole, dict) and isinstance(data_object, dict)):
         raise NotUnderstoodError("standard input has no JSON object")

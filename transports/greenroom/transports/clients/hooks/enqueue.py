@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets as randomness
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -27,6 +28,8 @@ from greenroom.transports.clients.hooks.transcript import (
 )
 from greenroom.transports.clients.hooks.turns import RawTurn
 
+_BETWEEN_WORDS = re.compile(r"[\s'\"`;|&<>()=,]+")
+"""What separates paths in a command."""
 _MAX_PATH = 4_096
 _MAX_NAME = 255
 
@@ -38,7 +41,7 @@ def make_event(hook: HookName, client: str, hook_input: HookInput, turns: Sequen
     """
     folder = hook_input.folder or os.getcwd()  # noqa: PTH109 - keeps the client's spelling
     return HookEvent(
-        id=randomness.token_hex(16),
+        id=hook_input.id or randomness.token_hex(16),
         name=hook,
         client=client,
         session=session_of(client, hook_input),
@@ -51,10 +54,13 @@ def make_event(hook: HookName, client: str, hook_input: HookInput, turns: Sequen
     )
 
 
-def session_of(client: str, hook_input: HookInput) -> str:
-    """Return the client's session id, or a substitute if the client sent none."""
+def session_of(client: str, hook_input: HookInput, parent: int | None = None) -> str:
+    """Return the client's session id, or a substitute if the client sent none.
+
+    The substitute may have the number of the hook's parent process: ``parent``, or this process's parent.
+    """
     stem = os.path.basename(hook_input.transcript).partition(".")[0]  # noqa: PTH119 - the text may be no path
-    return (hook_input.session or stem or f"{client}-{os.getppid()}")[:_MAX_NAME]
+    return (hook_input.session or stem or f"{client}-{parent or os.getppid()}")[:_MAX_NAME]
 
 
 def project_folder(folder: str) -> str:
@@ -76,7 +82,19 @@ def turns_of_event(hook_input: HookInput) -> list[RawTurn]:
     )
     if hook_input.call is not None and hook_input.call.has_effect:
         turns.append(RawTurn("tool", hook_input.call.output, hook_input.call))
-    return [turn for turn in turns if turn.text or turn.call]
+    return _without_excluded([turn for turn in turns if turn.text or turn.call], hook_input)
+
+
+def _without_excluded(turns: list[RawTurn], hook_input: HookInput) -> list[RawTurn]:
+    """Leave out the calls whose file is excluded, or whose command names an excluded one."""
+    excludes = hook_input.excludes
+    if excludes is None:
+        return turns
+    return [turn for turn in turns if turn.call is None or not any(map(excludes, _named_in(turn.call)))]
+
+
+def _named_in(call: ToolCall) -> list[str]:
+    return [call.path, *filter(None, _BETWEEN_WORDS.split(call.command))]
 
 
 def _to_turn(turn: RawTurn) -> Turn:
@@ -138,6 +156,7 @@ def enqueue(
             spool.forget_old()
         try:
             turns, kept = read_tail(path, place, spool.read_offset(key))
+            turns = _without_excluded(turns, hook_input)
         except FileNotFoundError:
             if hook != "session-end":  # a session may end before its first message
                 raise NothingKeptError(

@@ -51,7 +51,8 @@ def check_path(named: str, place: Transcripts, environment: Mapping[str, str]) -
     Raises:
         TranscriptRefusedError: The path is in another folder, or has another extension.
     """
-    home = environment.get(place.variable) or os.path.expanduser(f"~/{place.home}")  # noqa: PTH111 - as texts
+    user = environment.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - as texts
+    home = environment.get(place.variable) or f"{user}/{place.home}"
     folder = os.path.realpath(os.path.join(home, place.below))  # noqa: PTH118
     if "\0" in named or not os.path.isabs(named):  # noqa: PTH117
         raise TranscriptRefusedError(f"the transcript {named[:200]!r} is no absolute path")
