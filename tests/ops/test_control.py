@@ -134,7 +134,7 @@ async def test_a_session_starts_with_what_waited_when_the_owner_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # However long a busy machine takes to read what waits.
-    monkeypatch.setattr("greenroom.transports.ops.control.server.CATCH_UP_SECONDS", PATIENCE)
+    monkeypatch.setattr("greenroom.transports.ops.control.hook_runs.CATCH_UP_SECONDS", PATIENCE)
     ann = Principal(agent_id="claude-code", user="ann")
     stop = HookEvent(
         id="0" * 32,
@@ -151,7 +151,7 @@ async def test_a_session_starts_with_what_waited_when_the_owner_started(
     ended = replace(stop, id="e" * 32, name="session-end", reason="logout", turns=[])
     with hold_spool(tmp_path) as spool:
         for event in (*told, ended):
-            spool.put(Entry(principal=ann, event=event))
+            spool.put(event.id, msgspec.json.encode(Entry(principal=ann, event=event)))
     start = replace(stop, id="f" * 32, name="session-start", session="next", reason="startup", turns=[])
     async with owner(tmp_path):
         answer = await asked(tmp_path, Hook(principal=ann, event=start))

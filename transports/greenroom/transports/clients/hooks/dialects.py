@@ -7,20 +7,21 @@ because clients add members with each version.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, NamedTuple
-
-import msgspec
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from greenroom.actors.content.text.private_parts import cut_private, cut_private_in
-from greenroom.actors.sessions.requests.hook_events import HookName
 from greenroom.transports.clients.hooks.client_json import (
     NotUnderstoodError,
     decode_loosely,
     replace_surrogates,
 )
 from greenroom.transports.clients.hooks.tool_calls import ToolCall, tool_call
-from greenroom.transports.clients.table import HOOK_CLIENTS
+
+if TYPE_CHECKING:
+    from greenroom.actors.sessions.requests.hook_events import HookName
+    from greenroom.transports.clients.table import Event
 
 Reader = Literal["messages", "rollout"]
 """The format of a transcript's lines: messages of blocks, or Codex's items."""
@@ -112,9 +113,8 @@ def interpret(client: str, whole: object) -> HookInput:
 def answer(client: str, hook: HookName, context: str, message: str) -> bytes:
     """Render a reply for a client; an empty object if there is nothing to send."""
     dialect = DIALECTS[client]
-    event = HOOK_CLIENTS[client].events.get(hook)
     reply: dict[str, Any] = {}
-    if event is not None and context:
+    if context and (event := _event_of(client, hook)) is not None:
         *outer, name = dialect.context
         holder = reply
         for each in outer:
@@ -123,7 +123,13 @@ def answer(client: str, hook: HookName, context: str, message: str) -> bytes:
         reply |= dialect.quiet
     if message and dialect.message:
         reply[dialect.message] = message
-    return msgspec.json.encode(reply)
+    return json.dumps(reply, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _event_of(client: str, hook: HookName) -> Event | None:
+    from greenroom.transports.clients.table import HOOK_CLIENTS  # noqa: PLC0415 - hooks that only tell do without
+
+    return HOOK_CLIENTS[client].events.get(hook)
 
 
 def _typed(prompt: str, given: tuple[str, str] | None) -> str:

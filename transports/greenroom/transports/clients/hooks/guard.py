@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from typing import Final
 
 ASKING: Final = frozenset({"session-start", "user-prompt"})
-"""The hooks whose client waits for an answer; the others only tell something."""
+"""The hooks whose client waits for an answer."""
+TELLING: Final = frozenset({"pre-compact", "post-tool", "stop", "session-end"})
+"""The hooks that only tell something."""
 LIMIT: Final = 3.0
 """Seconds that a hook may take by default; clients allow five and more."""
 _NOTE_SECONDS: Final = 1.5

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
-import shlex
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
-
-import msgspec
 
 from greenroom.actors.content.text.private_parts import cut_private_in
 
@@ -90,8 +88,8 @@ def _object_in(value: object) -> object:
     """Decode an object in a text, because some clients send results as text."""
     if isinstance(value, str) and value.lstrip()[:1] == "{":
         try:
-            return cut_private_in(msgspec.json.decode(value))  # escapes may have hidden private parts
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return cut_private_in(json.loads(value))  # escapes may have hidden private parts
+        except (ValueError, RecursionError):
             return value
     return value
 
@@ -100,6 +98,8 @@ def _text(arguments: Mapping[str, Any], names: tuple[str, ...]) -> str:
     for name in names:
         value = arguments.get(name)
         if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+            import shlex  # noqa: PLC0415 - most clients send a text
+
             return shlex.join(value)
         if isinstance(value, str) and value:
             return value

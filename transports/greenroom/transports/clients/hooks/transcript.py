@@ -15,9 +15,9 @@ from typing import Final
 
 from greenroom.actors.content.text.truncate import truncate_middle
 from greenroom.actors.core.base.regular_files import UnreadableFileError, open_regular_file
-from greenroom.actors.sessions.requests.hook_events import MAX_TURN, MAX_TURNS
+from greenroom.actors.sessions.requests.hook_limits import MAX_TURN, MAX_TURNS
 from greenroom.transports.clients.hooks.dialects import Transcripts
-from greenroom.transports.clients.hooks.spool import ReadOffset
+from greenroom.transports.clients.hooks.spool_writer import ReadOffset
 from greenroom.transports.clients.hooks.turns import Conversation, RawTurn
 
 MAX_SCAN: Final = 16 << 20

@@ -1,7 +1,7 @@
-"""`greenroom hook` where a process owns the folder: that one does the work, and this imports next to nothing.
+"""The usual `greenroom hook`, which imports next to nothing.
 
-What this cannot do, `commands.hook` does from the start: without an owner, with a configuration file, and
-whatever is wrong.
+If a process owns the folder, that one does the work. If not, an event is enqueued here. What this cannot do,
+`commands.hook` does from the start: to answer without an owner, configuration files, and whatever is wrong.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
 
 from greenroom.transports.clients.hooks.client_json import decode_loosely
-from greenroom.transports.clients.hooks.guard import ASKING, LIMIT, RUN
+from greenroom.transports.clients.hooks.guard import LIMIT, RUN, TELLING, sentence_of
 from greenroom.transports.clients.hooks.switches import BadSwitchError, Switches
 from greenroom.transports.ops.control.exchange import (
     ControlSocketError,
@@ -72,9 +73,6 @@ def _reply(arguments: Sequence[str], run: Run) -> Any:
     switches = _switches(client, given)
     if switches.off:
         return {}
-    is_asked = name in ASKING
-    if (switches.has_exclusions and not is_asked) or (name == "session-start" and _may_have_failures(folder)):
-        raise _UnableError
     run.event_id = os.urandom(16).hex()
     request = {
         "op": "run_hook",
@@ -88,7 +86,48 @@ def _reply(arguments: Sequence[str], run: Run) -> Any:
         "environment": {each: os.environ[each] for each in _OF_TRANSCRIPTS if each in os.environ},
     }
     patience = max(run.rest - _RESERVE_SECONDS, run.rest / 2)
-    return _ask(folder, request, patience if is_asked else min(patience, TELLING_SECONDS), run)
+    if name in TELLING:
+        return _tell(folder, request, switches, min(patience, TELLING_SECONDS), run)
+    if name == "session-start" and _may_have_failures(folder):
+        raise _UnableError
+    try:
+        return _ask(folder, request, patience)
+    except (NoOwnerError, ControlSocketError):
+        raise _UnableError from None
+
+
+def _tell(folder: str, request: Mapping[str, Any], switches: Switches, patience: float, run: Run) -> Any:
+    """Let the owner enqueue an event, or do it here and notify the owner."""
+    is_there = True
+    try:
+        if not switches.has_exclusions:
+            return _ask(folder, request, patience)
+    except (NoOwnerError, SilentOwnerError):
+        is_there = False
+    except ControlSocketError:  # what the owner could not do is tried here
+        pass
+    try:
+        if _enqueue(folder, request, switches) and is_there:
+            with suppress(NoOwnerError, ControlSocketError):  # without an owner that replies the event waits
+                _ask(folder, {"op": "drain"}, patience)
+    except _UnableError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the client needs a reply in any case
+        run.fail(sentence_of(error))
+    return {}
+
+
+def _enqueue(folder: str, request: Mapping[str, Any], switches: Switches) -> bool:
+    from pathlib import Path  # noqa: PLC0415 - the owner has done it in most cases, as below
+
+    from greenroom.transports.clients.hooks.dialects import DIALECTS, interpret  # noqa: PLC0415
+    from greenroom.transports.clients.hooks.enqueue import enqueue  # noqa: PLC0415
+
+    client = request["client"]
+    if client not in DIALECTS:
+        raise _UnableError
+    given = interpret(client, request["given"])._replace(id=request["event_id"], excludes=switches.excludes)
+    return enqueue(Path(folder), request["principal"], request["name"], client, given, os.environ)
 
 
 def _read(run: Run) -> object:
@@ -98,18 +137,15 @@ def _read(run: Run) -> object:
         raise _UnableError from None
 
 
-def _ask(folder: str, request: Mapping[str, object], patience: float, run: Run) -> Any:
+def _ask(folder: str, request: Mapping[str, Any], patience: float) -> Any:
+    """Send a request to the owner and return the result."""
     try:
-        line = json.dumps(request, ensure_ascii=False).encode() + b"\n"
-        answer = json.loads(exchange(folder, line, patience))
-    except SilentOwnerError:
-        run.waited = True
-        raise _UnableError from None
-    except (NoOwnerError, ControlSocketError, ValueError):  # also a text that is no UTF-8
-        raise _UnableError from None
-    if not isinstance(answer, dict) or answer.get("op") != "done":
-        raise _UnableError
-    return answer.get("result")
+        answer = json.loads(
+            exchange(folder, json.dumps(request, ensure_ascii=False).encode() + b"\n", patience)
+        )
+        return answer["result"]
+    except (ValueError, LookupError, TypeError):  # a text that is no UTF-8, or no such reply
+        raise ControlSocketError("the owner could not do it") from None
 
 
 def _parse(arguments: Sequence[str]) -> tuple[str, dict[str, str]]:
