@@ -39,7 +39,7 @@ from greenroom.transports.base.observability.meter import RequestMeter
 from greenroom.transports.base.observability.snapshot import ObservedServer
 from greenroom.transports.clients.hooks.drain import Drain as SpoolDrain
 from greenroom.transports.clients.hooks.spool import Entry, hold_spool
-from greenroom.transports.ops.control import exchange
+from greenroom.transports.ops.control import server as control_server
 from greenroom.transports.ops.control.client import (
     Backup,
     Code,
@@ -406,7 +406,7 @@ def test_a_silent_owner_is_not_waited_for_longer_than_asked(tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="takes a second user")
-@pytest.mark.parametrize("module", [unix_socket, exchange])
+@pytest.mark.parametrize("module", [unix_socket, control_server])
 def test_another_users_end_is_not_ours(module: Any) -> None:
     name = f"\0greenroom-test-{os.getpid()}"
     with socket.socket(socket.AF_UNIX) as listener:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from greenroom.actors.content.text.truncate import truncate_middle
@@ -26,7 +27,7 @@ from greenroom.transports.clients.hooks.transcript import (
 from greenroom.transports.clients.hooks.turns import RawTurn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from greenroom.actors.core.auth.principal import Principal
@@ -55,6 +56,7 @@ def describe_event(
     If the client sent no folder, the event has the working folder of this process.
     """
     folder = hook_input.folder or os.getcwd()  # noqa: PTH109 - keeps the client's spelling
+    clean = cache(_clean)  # files and commands come again and again
     return {
         "id": hook_input.id or os.urandom(16).hex(),
         "name": hook,
@@ -65,7 +67,7 @@ def describe_event(
         "at": datetime.now(UTC).isoformat(),
         "prompt": _clean(hook_input.prompt, MAX_PROMPT),
         "reason": _clean(hook_input.reason, _MAX_NAME),
-        "turns": [_to_turn(turn) for turn in turns],
+        "turns": [_to_turn(turn, clean) for turn in turns],
     }
 
 
@@ -112,14 +114,14 @@ def _named_in(call: ToolCall) -> list[str]:
     return [call.path, *filter(None, _BETWEEN_WORDS.split(call.command))]
 
 
-def _to_turn(turn: RawTurn) -> dict[str, Any]:
+def _to_turn(turn: RawTurn, clean: Callable[[str, int], str]) -> dict[str, Any]:
     call = turn.call or ToolCall("")
     members = {
         "role": turn.role,
-        "text": _clean(turn.text, limit_of(turn)),
+        "text": clean(turn.text, limit_of(turn)),
         "tool": replace_surrogates(call.tool)[:_MAX_NAME],
-        "command": _clean(call.command, MAX_COMMAND),
-        "path": _clean(call.path, _MAX_PATH),
+        "command": clean(call.command, MAX_COMMAND),
+        "path": clean(call.path, _MAX_PATH),
         "wrote": call.wrote,
         "failed": call.failed,
         "at": turn.at and turn.at.isoformat(),
@@ -146,7 +148,7 @@ class NothingKeptError(Exception):
 
 
 def enqueue(
-    folder: Path,
+    folder: Path | str,
     principal: Principal | Mapping[str, object],
     hook: HookName,
     client: str,

@@ -11,6 +11,7 @@ import gc
 import os
 import signal
 import time
+from contextlib import suppress
 from contextvars import ContextVar
 
 from greenroom.transports.clients.hooks.client_json import read_object
@@ -78,9 +79,10 @@ class Run:
 
     def fail(self, sentence: str) -> None:
         """Record that the hook failed."""
-        from greenroom.transports.clients.hooks.failures import note_failure  # noqa: PLC0415 - needed only now
+        with suppress(Exception):  # also of a broken installation
+            from greenroom.transports.clients.hooks.failures import note_failure  # noqa: PLC0415 - needed only now
 
-        note_failure(self.folder, self.hook, sentence)
+            note_failure(self.folder, self.hook, sentence)
 
     def _started(self) -> _thread.LockType:
         """Start a time limit, which ends when the lock is released."""

@@ -138,7 +138,7 @@ class Spool:
 
 
 @contextmanager
-def hold_spool(folder: Path, *, create: bool = True) -> Iterator[Spool]:
+def hold_spool(folder: Path | str, *, create: bool = True) -> Iterator[Spool]:
     """Hold the spool of a data folder; other processes wait.
 
     Args:

@@ -17,10 +17,9 @@ _PATHS: Final = ("file_path", "notebook_path", "path", "filePath", "absolute_pat
 _COMMANDS: Final = ("command", "cmd", "script")
 _OUTPUTS: Final = ("stdout", "stderr", "output", "content", "text", "llmContent", "error", "message")
 _CODES: Final = ("exit_code", "exitCode")
-_PATCHED: Final = re.compile(r"^\*\*\* (?:Add|Update) File: (.{1,4000})$", re.MULTILINE)
-_EXITED: Final = re.compile(
-    r"^(?:exit code:?|process exited with code) (\d{1,5})\b", re.IGNORECASE | re.MULTILINE
-)
+_PATCHED: Final = r"(?m)^\*\*\* (?:Add|Update) File: (.{1,4000})$"
+_EXITED: Final = r"(?im)^(?:exit code:?|process exited with code) (\d{1,5})\b"
+"""Both are compiled at first use, since each run of a hook imports this module."""
 _HEAD: Final = 500
 _DEPTH: Final = 4
 
@@ -58,7 +57,7 @@ def parse_call(tool: object, given: object) -> ToolCall:
     texts = (each for each in (given, *arguments.values()) if isinstance(each, str))
     patch = next((each for each in texts if "*** Begin Patch" in each[:_HEAD]), None)
     if patch is not None:
-        found = _PATCHED.search(patch)
+        found = re.search(_PATCHED, patch)
         return ToolCall(name, path=found[1].strip() if found else "", wrote=True)
     path = _text(arguments, _PATHS)
     return ToolCall(name, _text(arguments, _COMMANDS), path, wrote=bool(path) and name in WRITERS)
@@ -68,7 +67,7 @@ def with_result(call: ToolCall, result: object, *, failed: bool = False) -> Tool
     """Add the result to a call."""
     result = _object_in(result)
     output = output_of(result)
-    exited = _EXITED.search(output[:_HEAD])
+    exited = re.search(_EXITED, output[:_HEAD])
     failed = failed or _failed(result) or (exited is not None and int(exited[1]) != 0)
     return call._replace(output=output, failed=failed)
 

@@ -118,16 +118,14 @@ def _tell(folder: str, request: Mapping[str, Any], switches: Switches, patience:
 
 
 def _enqueue(folder: str, request: Mapping[str, Any], switches: Switches) -> bool:
-    from pathlib import Path  # noqa: PLC0415 - the owner has done it in most cases, as below
-
-    from greenroom.transports.clients.hooks.dialects import DIALECTS, interpret  # noqa: PLC0415
+    from greenroom.transports.clients.hooks.dialects import DIALECTS, interpret  # noqa: PLC0415 - the owner has done it in most cases, as below
     from greenroom.transports.clients.hooks.enqueue import enqueue  # noqa: PLC0415
 
     client = request["client"]
     if client not in DIALECTS:
         raise _UnableError
     given = interpret(client, request["given"])._replace(id=request["event_id"], excludes=switches.excludes)
-    return enqueue(Path(folder), request["principal"], request["name"], client, given, os.environ)
+    return enqueue(folder, request["principal"], request["name"], client, given, os.environ)
 
 
 def _read(run: Run) -> object:

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import errno
 import os
-import socket
 from contextlib import suppress
-
-from greenroom.runtime.base.unix_socket import PATH_LIMIT, peer_is_ours
 
 TYPE_CHECKING = False  # see `greenroom.runtime.base.lazy`
 if TYPE_CHECKING:
+    import socket
     from pathlib import Path
     from typing import Final
 
@@ -54,9 +52,12 @@ def exchange(folder: Path | str, line: bytes, patience: float | None) -> bytes:
     """
     if len(line) > REQUEST_LIMIT:
         raise ControlSocketError(f"the request is {len(line):,} bytes; at most {REQUEST_LIMIT:,} are allowed")
+    path = _locate(os.fspath(folder))
+    import socket  # noqa: PLC0415 - takes long, and without an owner there is nothing to connect to
+
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(patience)
-        _connect(connection, os.fspath(folder))
+        _connect(connection, path)
         try:
             connection.sendall(line)
             return _receive_line(connection)
@@ -66,11 +67,24 @@ def exchange(folder: Path | str, line: bytes, patience: float | None) -> bytes:
             raise ControlSocketError(f"the process that owns {folder} went away: {error.strerror}") from None
 
 
-def _connect(connection: socket.socket, folder: str) -> None:
-    path = f"{folder}/{SOCKET_NAME}"  # the socket, or a link to it if this path is too long for sockets
-    with suppress(OSError):
-        path = os.path.join(folder, os.readlink(path))  # noqa: PTH115, PTH118 - `pathlib` takes long to import
-    if len(os.fsencode(path)) > PATH_LIMIT:  # too long for a socket: an owner makes a link to one
+def _locate(folder: str) -> str:
+    """Return the path of the socket: in the folder, or where a link there leads to.
+
+    An owner makes a link if the folder's path is too long for a socket.
+    """
+    path = f"{folder}/{SOCKET_NAME}"
+    try:
+        return os.path.join(folder, os.readlink(path))  # noqa: PTH115, PTH118 - `pathlib` takes long to import
+    except FileNotFoundError:
+        raise NoOwnerError from None
+    except OSError:  # no link
+        return path
+
+
+def _connect(connection: socket.socket, path: str) -> None:
+    from greenroom.runtime.base.unix_socket import PATH_LIMIT, peer_is_ours  # noqa: PLC0415 - as above
+
+    if len(os.fsencode(path)) > PATH_LIMIT:
         raise NoOwnerError
     try:
         connection.connect(path)
