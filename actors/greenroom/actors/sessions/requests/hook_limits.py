@@ -1,4 +1,4 @@
-"""Limits of hook events, apart from their types, whose import takes longer than a hook may."""
+"""Limits of hook events, for hooks, which have no time to import the events' types."""
 
 MAX_TURNS = 400
 MAX_TURN = 20_000

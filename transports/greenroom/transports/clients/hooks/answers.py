@@ -1,4 +1,4 @@
-"""What a hook tells a client: text for the model, and a line for the user."""
+"""The reply of a hook: text for the model, and a line for the user."""
 
 from __future__ import annotations
 

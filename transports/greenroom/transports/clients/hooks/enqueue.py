@@ -51,9 +51,9 @@ def make_event(hook: HookName, client: str, hook_input: HookInput, turns: Sequen
 def describe_event(
     hook: HookName, client: str, hook_input: HookInput, turns: Sequence[RawTurn]
 ) -> dict[str, Any]:
-    """Build the event of one run of a hook, as JSON; an empty member may be missing.
+    """Build the event of one run of a hook, as JSON.
 
-    If the client sent no folder, the event has the working folder of this process.
+    An empty member may be missing. If the client sent no folder, the event has the working folder of this process.
     """
     folder = hook_input.folder or os.getcwd()  # noqa: PTH109 - keeps the client's spelling
     clean = cache(_clean)  # files and commands come again and again

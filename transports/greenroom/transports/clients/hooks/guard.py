@@ -37,7 +37,7 @@ class Run:
 
     Attributes:
         folder: The data folder, once known.
-        event_id: The id under which the owner was asked to carry the run out; empty if it was not.
+        event_id: The id of the event in a request to the owner; empty without one.
         waited: Whether the owner did not answer in time.
     """
 

@@ -1,4 +1,4 @@
-"""The spool as owners and commands read it: hook events that wait, and those set aside."""
+"""The spool for its readers: hook events that wait, and those set aside."""
 
 from __future__ import annotations
 

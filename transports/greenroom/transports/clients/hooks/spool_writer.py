@@ -1,4 +1,4 @@
-"""The spool as a hook writes it: hook events for the next owner, and read offsets of transcripts.
+"""The spool for its writers: hook events for the next owner, and read offsets.
 
 Invariants, even if a process is killed at any point:
 

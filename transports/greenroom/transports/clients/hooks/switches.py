@@ -1,8 +1,8 @@
 """What switches hooks off: files in a project, and what the person set.
 
-A file `.greenroom.toml` counts for its folder and all below. Whoever writes it narrows what hooks keep and
-give, and nothing in it widens that: a file that cannot be understood switches hooks off. Each hook imports
-this module, so it imports next to nothing.
+A file `.greenroom.toml` counts for its folder and all below. It narrows what hooks keep and give, and nothing
+in it widens that: an invalid file switches hooks off. Each hook imports this module, so it imports next to
+nothing.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _expand(pattern: str) -> str:
 
 
 def _components(pattern: str, source: str) -> list[str]:
-    """Split a pattern into its names; the first is empty if it counts from its place on."""
+    """Split a pattern into names; the first is empty if the pattern is a path."""
     names = pattern.casefold().rstrip("/").split("/")
     if len(names) > 1 and names[0]:
         names.insert(0, "")
@@ -137,7 +137,7 @@ def _components(pattern: str, source: str) -> list[str]:
 
 
 def _matches(pattern: list[str], place: str, path: str) -> bool:
-    """Return whether a path below a place has a name of the pattern, or begins with it."""
+    """Return whether a pattern of a place excludes a path."""
     import fnmatch  # noqa: PLC0415 - only where something is excluded
 
     base = place.rstrip("/") + "/"

@@ -70,7 +70,7 @@ class Hook(_Line, frozen=True, kw_only=True, tag="hook"):
 
 
 class RunHook(_Line, frozen=True, kw_only=True, tag="run_hook"):
-    """Carry out a run of a hook in the name of `principal`, as `greenroom hook` does without an owner.
+    """Carry out a run of a hook in the name of `principal`.
 
     The result is the object for the client. `given` is the object from the client. What else the run depends
     on comes from the caller's process: the id of its event, its folder, its parent's number and the

@@ -39,7 +39,7 @@ class NoOwnerError(Exception):
 
 
 def exchange(folder: Path | str, line: bytes, patience: float | None) -> bytes:
-    """Send a line to the owner of a folder and return the line of the reply.
+    """Send a line to the owner of a folder, and return its reply.
 
     Args:
         folder: The folder of the store.
@@ -68,7 +68,7 @@ def exchange(folder: Path | str, line: bytes, patience: float | None) -> bytes:
 
 
 def _locate(folder: str) -> str:
-    """Return the path of the socket: in the folder, or where a link there leads to.
+    """Return the path of the socket, which a link in the folder may name.
 
     An owner makes a link if the folder's path is too long for a socket.
     """

@@ -1,4 +1,4 @@
-"""Runs of hooks that the owner carries out, so that their processes need not import what does it."""
+"""Runs of hooks that the owner carries out, since it has imported everything."""
 
 from __future__ import annotations
 
@@ -107,6 +107,6 @@ def _enqueue(folder: Path, request: RunHook, given: HookInput) -> None:
 
 
 async def _in_thread(function: Callable[[*Ts], R], *arguments: *Ts) -> R:
-    """Run a function in one of two threads, so that a hook that holds the spool stops nothing but hooks."""
+    """Run a function in a thread for hooks; if one holds the spool, only hooks wait."""
     limiter = get_or_make(_limiter, lambda: trio.CapacityLimiter(2))
     return await trio.to_thread.run_sync(function, *arguments, limiter=limiter, abandon_on_cancel=True)

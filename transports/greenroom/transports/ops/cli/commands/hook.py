@@ -1,7 +1,7 @@
 """`greenroom hook`: answers a client's event, or enqueues it for the next owner.
 
-`quick_hook` has asked the owner of the folder to do it. This does what the owner could not: without an owner
-it opens the store without an embedder. `hooks.guard` ensures that the client never waits.
+This does what `quick_hook` could not do: without an owner of the folder it opens the store, without an
+embedder. `hooks.guard` ensures that the client never waits.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def hook(chosen: argparse.Namespace, resolved: Resolved) -> int:
     except BadSwitchError as error:
         sentence = f"{error}; so hooks do nothing there"
         complain("hook", sentence, exit_codes.OK)
-        if chosen.name == "session-start":  # told once in a session
+        if chosen.name == "session-start":  # one report for each session
             run.fail(sentence)
     except Exception as error:  # noqa: BLE001 - the client needs a reply in any case
         run.fail(sentence_of(error))
