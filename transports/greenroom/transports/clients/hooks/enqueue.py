@@ -53,7 +53,8 @@ def describe_event(
 ) -> dict[str, Any]:
     """Build the event of one run of a hook, as JSON.
 
-    An empty member may be missing. If the client sent no folder, the event has the working folder of this process.
+    An empty member may be missing. If the client sent no folder, the event has the working folder of this
+    process.
     """
     folder = hook_input.folder or os.getcwd()  # noqa: PTH109 - keeps the client's spelling
     clean = cache(_clean)  # files and commands come again and again

@@ -107,6 +107,6 @@ def _enqueue(folder: Path, request: RunHook, given: HookInput) -> None:
 
 
 async def _in_thread(function: Callable[[*Ts], R], *arguments: *Ts) -> R:
-    """Run a function in a thread for hooks; if one holds the spool, only hooks wait."""
+    """Run a function in a thread of hooks; nothing else waits for the spool."""
     limiter = get_or_make(_limiter, lambda: trio.CapacityLimiter(2))
     return await trio.to_thread.run_sync(function, *arguments, limiter=limiter, abandon_on_cancel=True)
