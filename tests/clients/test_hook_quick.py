@@ -30,13 +30,17 @@ NOTED = {"session_id": "s", "trigger": "manual"}
 
 
 def run(
-    home: Path, *arguments: str, told: object = NOTED, program: list[str] | None = None, **variables: str
+    home: Path,
+    *arguments: str,
+    told: object = NOTED,
+    program: list[str] | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     content = told if isinstance(told, str) else json.dumps(told)
     return subprocess.run(
         [*(program or forked_program()), *arguments],
         input=content,
-        env=clean_environment(home, **variables),
+        env=clean_environment(home, **(variables or {})),
         cwd=home,
         capture_output=True,
         text=True,
@@ -109,7 +113,7 @@ def test_flags_and_variables_mean_what_they_mean_everywhere(
 ) -> None:
     (tmp_path / "config.toml").write_text('user = "of the file"\n')
     variables = {name: value.format(home=tmp_path) for name, value in variables.items()}
-    run(tmp_path, "hook", "pre-compact", *flags, **variables)
+    run(tmp_path, "hook", "pre-compact", *flags, variables=variables)
     monkeypatch.chdir(tmp_path)
     environment = clean_environment(tmp_path, **variables)
     for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "LOGNAME"):

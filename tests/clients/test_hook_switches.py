@@ -226,10 +226,10 @@ def test_nothing_is_kept_or_given_where_hooks_are_off(tmp_path: Path) -> None:
     with serving(tmp_path, "--user", "ann", "--embedder", "none"):
         assert stop(tmp_path, app / "src") == []
         assert run(tmp_path, "session-start", start).stdout == b"{}\n"
-        assert b"We use tabs." in run(tmp_path, "session-start", start, GREENROOM_HOOKS="on").stdout
+        assert b"We use tabs." in run(tmp_path, "session-start", start, GREENROOM_RUN_HOOKS="on").stdout
         away = start | {"cwd": str(tmp_path), "session_id": "t"}
-        assert run(tmp_path, "session-start", away, GREENROOM_HOOKS="off").stdout == b"{}\n"
-        excluded = {"GREENROOM_HOOKS": "on", "GREENROOM_HOOKS_EXCLUDE": f"{app}, *.pem"}
+        assert run(tmp_path, "session-start", away, GREENROOM_RUN_HOOKS="off").stdout == b"{}\n"
+        excluded = {"GREENROOM_RUN_HOOKS": "on", "GREENROOM_HOOKS_EXCLUDE": f"{app}, *.pem"}
         assert run(tmp_path, "session-start", start | {"session_id": "u"}, **excluded).stdout == b"{}\n"
 
 
@@ -259,7 +259,7 @@ def test_a_file_that_cannot_be_understood_switches_hooks_off_and_they_say_so(tmp
         "transcript_path": str(transcript(tmp_path, said("user", "Use tabs."))),
         "cwd": str(app),
     }
-    done = run(tmp_path, "stop", told, GREENROOM_HOOKS="on")
+    done = run(tmp_path, "stop", told, GREENROOM_RUN_HOOKS="on")
     assert (done.stdout, names_in(tmp_path / "store")) == (b"{}\n", [])
     said_so = f"greenroom hook: {app / FILE} has 'hook', but only hooks and exclude are known"
     assert done.stderr.decode().startswith(said_so)

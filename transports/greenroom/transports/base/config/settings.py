@@ -277,7 +277,7 @@ class Settings:
         boolean,
         "index no workspaces: searches for code go by what was indexed before, and say so",
     )
-    hooks: Literal["on", "off"] | None = setting(
+    run_hooks: Literal["on", "off"] | None = setting(
         None,
         word("on", "off"),
         "whether hooks of clients do anything; unless given they do, but where a `.greenroom.toml` switches "

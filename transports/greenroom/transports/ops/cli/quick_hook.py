@@ -233,7 +233,7 @@ def _switches(client: str, given: Mapping[str, Any]) -> Switches:
     roots = given.get("workspace_roots") if client == "cursor" else None
     told = given.get("cwd") or (roots[0] if isinstance(roots, list) and roots else None)
     folder = told if told and isinstance(told, str) else _working_folder()
-    switch = os.environ.get("GREENROOM_HOOKS") or None
+    switch = os.environ.get("GREENROOM_RUN_HOOKS") or None
     excluded = os.environ.get("GREENROOM_HOOKS_EXCLUDE", "")
     if switch not in {"on", "off", None}:
         raise _UnableError

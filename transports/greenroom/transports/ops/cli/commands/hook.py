@@ -74,7 +74,7 @@ def hook(chosen: argparse.Namespace, resolved: Resolved) -> int:
 
 def _switches(settings: Settings, hook_input: HookInput) -> Switches:
     folder = hook_input.folder or os.getcwd()  # noqa: PTH109 - keeps the client's spelling
-    return Switches(folder, settings.hooks, settings.hooks_exclude)
+    return Switches(folder, settings.run_hooks, settings.hooks_exclude)
 
 
 def _carry_out(
