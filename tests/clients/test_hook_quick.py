@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -146,6 +148,31 @@ def test_what_a_suspended_owner_was_asked_to_do_is_done_once(tmp_path: Path) -> 
             server.process.send_signal(signal.SIGCONT)
         run(tmp_path, "hook", "pre-compact", "--client", "gemini", *whose, told=NOTED)
         assert wait_for(server, "I will.").count("I will.") == 1
+
+
+@pytest.mark.promise("hooks.told-once")
+def test_an_event_keeps_the_id_under_which_an_owner_was_asked_to_take_it(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    folder.mkdir()
+    (folder / "greenroom.mdb").touch()
+    asked: list[dict[str, Any]] = []
+
+    def answer_nothing(listener: socket.socket) -> None:
+        for _ in range(2):  # a run of a hook, and the note that an event waits
+            connection, _name = listener.accept()
+            with connection, connection.makefile("rb") as lines:
+                asked.append(json.loads(lines.readline()))
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(folder / "control.sock"))
+        listener.listen()
+        owner = threading.Thread(target=answer_nothing, args=[listener])
+        owner.start()
+        run(tmp_path, "hook", "pre-compact", "--data", str(folder), "--limit", "60")
+        owner.join()
+    (name,) = names_in(folder)
+    assert [each["op"] for each in asked] == ["run_hook", "drain"]
+    assert asked[0]["event_id"] == read_entry(folder, name).event.id
 
 
 @pytest.mark.promise("hooks.told-once")
