@@ -98,6 +98,7 @@ def test_a_hook_imports_next_to_nothing(tmp_path: Path) -> None:
     ("flags", "variables"),
     [
         ([], {}),
+        ([], dict.fromkeys(("LOGNAME", "USER", "LNAME", "USERNAME"), "")),
         ([], {"XDG_DATA_HOME": "{home}/data", "LOGNAME": "bob"}),
         ([], {"GREENROOM_DATA": "elsewhere", "GREENROOM_USER": "ben", "GREENROOM_AGENT": "a-1"}),
         (["--data", "there/../store", "--user=Ann B.", "--agent-type", "coder"], {"GREENROOM_USER": "ben"}),
@@ -118,7 +119,7 @@ def test_flags_and_variables_mean_what_they_mean_everywhere(
     run(tmp_path, "hook", "pre-compact", *flags, variables=variables)
     monkeypatch.chdir(tmp_path)
     environment = clean_environment(tmp_path, **variables)
-    for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "LOGNAME"):
+    for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.setenv(name, environment.get(name, ""))
     given: dict[str, Any] = {}
     rest = iter(part for flag in flags for part in flag.split("=", 1))
@@ -166,7 +167,7 @@ def test_an_event_keeps_the_id_under_which_an_owner_was_asked_to_take_it(tmp_pat
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(folder / "control.sock"))
         listener.listen()
-        owner = threading.Thread(target=answer_nothing, args=[listener])
+        owner = threading.Thread(target=answer_nothing, args=[listener], daemon=True)
         owner.start()
         run(tmp_path, "hook", "pre-compact", "--data", str(folder), "--limit", "60")
         owner.join()

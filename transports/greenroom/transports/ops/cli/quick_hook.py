@@ -224,9 +224,14 @@ def _is_name(text: str, longest: int) -> bool:
 def _login_name() -> str:
     """Return the login name, as `getpass` does."""
     found = next(filter(None, map(os.environ.get, ("LOGNAME", "USER", "LNAME", "USERNAME"))), "")
-    if not found:
-        raise _UnableError
-    return found
+    if found:
+        return found
+    import pwd  # noqa: PLC0415 - most environments have a name
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        raise _UnableError from None
 
 
 def _switches(client: str, given: Mapping[str, Any]) -> Switches:
