@@ -64,7 +64,7 @@ def entry(number: int = 0, **more: Any) -> Entry:
 def put(folder: Path, *entries: Entry) -> None:
     with hold_spool(folder) as spool:
         for each in entries:
-            spool.put(each)
+            spool.put(each.event.id, msgspec.json.encode(each))
 
 
 def told(folder: Path) -> list[str]:
@@ -340,7 +340,7 @@ def test_a_folder_in_the_spool_stops_nobody(tmp_path: Path) -> None:
     (tmp_path / "spool" / ".trash").mkdir()
     (tmp_path / "spool" / "offsets" / "trash").mkdir()
     with hold_spool(tmp_path) as spool:
-        spool.put(entry(2))
+        spool.put(entry(2).event.id, msgspec.json.encode(entry(2)))
         spool.forget_old()
     assert told(tmp_path) == ["said 1", "said 2"]
 

@@ -39,11 +39,8 @@ from greenroom.transports.base.observability.meter import RequestMeter
 from greenroom.transports.base.observability.snapshot import ObservedServer
 from greenroom.transports.clients.hooks.drain import Drain as SpoolDrain
 from greenroom.transports.clients.hooks.spool import Entry, hold_spool
-from greenroom.transports.ops.control import client as control_client
+from greenroom.transports.ops.control import server as control_server
 from greenroom.transports.ops.control.client import (
-    ANSWER_LIMIT,
-    REQUEST_LIMIT,
-    SOCKET_NAME,
     Backup,
     Code,
     ControlSocketError,
@@ -58,6 +55,7 @@ from greenroom.transports.ops.control.client import (
     call,
     socket_path,
 )
+from greenroom.transports.ops.control.exchange import ANSWER_LIMIT, REQUEST_LIMIT, SOCKET_NAME
 from greenroom.transports.ops.control.server import CONNECTIONS, LINE_SECONDS, Served, serve_control
 
 
@@ -136,7 +134,7 @@ async def test_a_session_starts_with_what_waited_when_the_owner_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # However long a busy machine takes to read what waits.
-    monkeypatch.setattr("greenroom.transports.ops.control.server.CATCH_UP_SECONDS", PATIENCE)
+    monkeypatch.setattr("greenroom.transports.ops.control.hook_runs.CATCH_UP_SECONDS", PATIENCE)
     ann = Principal(agent_id="claude-code", user="ann")
     stop = HookEvent(
         id="0" * 32,
@@ -153,7 +151,7 @@ async def test_a_session_starts_with_what_waited_when_the_owner_started(
     ended = replace(stop, id="e" * 32, name="session-end", reason="logout", turns=[])
     with hold_spool(tmp_path) as spool:
         for event in (*told, ended):
-            spool.put(Entry(principal=ann, event=event))
+            spool.put(event.id, msgspec.json.encode(Entry(principal=ann, event=event)))
     start = replace(stop, id="f" * 32, name="session-start", session="next", reason="startup", turns=[])
     async with owner(tmp_path):
         answer = await asked(tmp_path, Hook(principal=ann, event=start))
@@ -408,7 +406,7 @@ def test_a_silent_owner_is_not_waited_for_longer_than_asked(tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="takes a second user")
-@pytest.mark.parametrize("module", [unix_socket, control_client])
+@pytest.mark.parametrize("module", [unix_socket, control_server])
 def test_another_users_end_is_not_ours(module: Any) -> None:
     name = f"\0greenroom-test-{os.getpid()}"
     with socket.socket(socket.AF_UNIX) as listener:

@@ -79,6 +79,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     ),
     "worktrees_apart": st.booleans(),
     "no_index": st.booleans(),
+    "run_hooks": st.sampled_from(["on", "off"]),
+    "hooks_exclude": st.lists(names, min_size=1, unique=True).map(tuple),
     "learn_workflows": st.booleans(),
     "embedder": st.sampled_from(
         [

@@ -14,10 +14,9 @@ A program on trio that embeds it, and sends requests as an agent:
         await agent.ask(AddMessage(session_id=made.session_id, content="Shall we begin?"))
 """
 
-from typing import TYPE_CHECKING
-
 from greenroom.runtime.base.lazy import exports
 
+TYPE_CHECKING = False  # see `lazy`
 if TYPE_CHECKING:
     from greenroom.actors.app.administration.erase import EraseUser as EraseUser
     from greenroom.actors.app.administration.erase import UserErased as UserErased
@@ -397,4 +396,4 @@ if TYPE_CHECKING:
 
     __version__: str
 else:  # a type checker would take it for any name at all
-    __getattr__, __dir__, __all__ = exports(__name__)
+    __getattr__, __dir__ = exports(__name__)

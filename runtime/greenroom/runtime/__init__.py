@@ -10,10 +10,9 @@ is on disk. The runtime knows neither MCP nor sessions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from greenroom.runtime.base.lazy import exports
 
+TYPE_CHECKING = False  # see `lazy`
 if TYPE_CHECKING:
     from greenroom.runtime.actor.actor import Actor as Actor
     from greenroom.runtime.actor.actor import handles as handles
@@ -133,4 +132,4 @@ if TYPE_CHECKING:
 
     __version__: str
 else:  # hidden from type checkers, which would then accept any name
-    __getattr__, __dir__, __all__ = exports(__name__)
+    __getattr__, __dir__ = exports(__name__)

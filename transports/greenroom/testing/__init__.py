@@ -12,10 +12,9 @@ No part of Greenroom imports this package, so a server never loads it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from greenroom.runtime.base.lazy import exports
 
+TYPE_CHECKING = False  # see `lazy`
 if TYPE_CHECKING:
     from greenroom.testing.client import MODERN_META as MODERN_META
     from greenroom.testing.client import McpClient as McpClient
@@ -37,4 +36,4 @@ if TYPE_CHECKING:
 
     __version__: str
 else:  # a type checker would accept any name because of `__getattr__`
-    __getattr__, __dir__, __all__ = exports(__name__)
+    __getattr__, __dir__ = exports(__name__)

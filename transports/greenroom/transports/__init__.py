@@ -8,10 +8,9 @@ process is `greenroom.actors`, and the one for people the command `greenroom`. T
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from greenroom.runtime.base.lazy import exports
 
+TYPE_CHECKING = False  # see `lazy`
 if TYPE_CHECKING:
     from greenroom.transports.auth.authenticator import KeyAuthenticator as KeyAuthenticator
     from greenroom.transports.auth.caller import Caller as Caller
@@ -41,4 +40,4 @@ if TYPE_CHECKING:
 
     __version__: str
 else:  # a type checker would take it for any name at all
-    __getattr__, __dir__, __all__ = exports(__name__)
+    __getattr__, __dir__ = exports(__name__)

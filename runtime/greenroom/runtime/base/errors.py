@@ -5,9 +5,12 @@ Each class states who is at fault, whether the request was begun, and whether a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from typing import Any, Self
 
 Outcome = Literal["not_done", "unknown"]
 """The outcome of a request that was not answered."""

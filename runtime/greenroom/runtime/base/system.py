@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from contextlib import suppress
-from pathlib import Path
+
+TYPE_CHECKING = False  # see `lazy`
+if TYPE_CHECKING:
+    from typing import Final
+
+
+_VERSION: Final = "Version: "
 
 
 def is_macos() -> bool:
@@ -17,7 +24,8 @@ def boot_id() -> str:
     """Return the id of this boot of the system; empty if unknown."""
     with suppress(OSError):
         if not is_macos():
-            return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+            with open("/proc/sys/kernel/random/boot_id") as file:  # noqa: PTH123 - `pathlib` takes long to import
+                return file.read().strip()
         import psutil  # type: ignore[import-untyped]  # noqa: PLC0415 - has no types; loaded already
 
         return str(psutil.boot_time())
@@ -33,8 +41,9 @@ def process_identity(pid: int) -> str:
         return ""
     try:
         # The program's name, in parentheses, may contain anything; the 20th field after it is the start time.
-        start = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[19]
-        return f"{boot_id()} {Path('/proc/self/ns/pid').readlink()} {pid} {start}"
+        with open(f"/proc/{pid}/stat", errors="replace") as file:  # noqa: PTH123 - as above, and below
+            start = file.read().rpartition(")")[2].split()[19]
+        return f"{boot_id()} {os.readlink('/proc/self/ns/pid')} {pid} {start}"  # noqa: PTH115
     except (OSError, IndexError):
         return ""
 
@@ -42,9 +51,18 @@ def process_identity(pid: int) -> str:
 @functools.cache
 def program_version() -> str:
     """Return the installed version; ``unknown`` if the package is not installed."""
-    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - takes long to import
+    for place in sys.path:
+        with suppress(OSError, ValueError, StopIteration):
+            (found,) = filter(_is_ours, os.listdir(place or "."))  # noqa: PTH208
+            with open(os.path.join(place, found, "METADATA"), encoding="utf-8") as file:  # noqa: PTH118, PTH123
+                return next(line[len(_VERSION) :].strip() for line in file if line.startswith(_VERSION))
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - takes 40 ms to import
 
     try:
         return version("greenroom")
     except PackageNotFoundError:
         return "unknown"
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith("greenroom-") and name.endswith(".dist-info")

@@ -7,20 +7,19 @@ removed. If the folder's path is too long for a socket, the folder gets a link t
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import socket
 import stat
 import struct
-import tempfile
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
 from greenroom.runtime.base.system import is_macos
 
+TYPE_CHECKING = False  # see `lazy`: each hook imports this
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
+    from typing import Final
 
     import trio
 
@@ -111,6 +110,10 @@ def _remove_own(path: Path, identity: tuple[int, int]) -> None:
 
 def _short_place(folder: Path, name: str) -> Path:
     """Return a short path for the socket, in a folder private to this user."""
+    import hashlib  # noqa: PLC0415 - hooks do without, as below
+    import tempfile  # noqa: PLC0415
+    from pathlib import Path  # noqa: PLC0415
+
     short = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16] + "-" + name
     refused = "no place is short enough"
     for base in (os.environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir(), "/tmp"):  # noqa: S108 - see _make_private

@@ -6,7 +6,6 @@ This module does not depend on LMDB or on ownership.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 
 if sys.platform not in ("linux", "darwin"):
     raise ImportError(f"Greenroom runs on Linux and macOS; it does not know {sys.platform}")
@@ -15,11 +14,14 @@ import errno
 import os
 import re
 import zlib
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from greenroom.runtime.base.errors import StorageFullError, StoreError
 from greenroom.runtime.base.full_sync import sync_descriptor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
 
 DATA_FILE: Final = "greenroom.mdb"
 LMDB_LOCK_FILE: Final = "greenroom.mdb-lock"
@@ -39,7 +41,7 @@ NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 # On these file systems, locks or shared memory maps work on one machine only (WSL mounts Windows' disks by
 # 9p). The names are the kernels' names, without the prefix "fuse.".
-_REMOTE: Final = re.compile(
+_REMOTE: Final = (
     r"9p|acfs|afpfs|afs|beegfs|ceph|cifs|coda|davfs2?|gcsfuse|gfs2?|glusterfs|goofys|gpfs|grpcfuse|gvfsd-fuse|lustre"
     r"|ncpfs|nfs4?|ocfs2|osxfs|prl_fs|rclone|s3fs|smb[23]|smbfs|sshfs|vboxsf|vmhgfs(-fuse)?|webdav(fs)?"
 )
@@ -51,7 +53,7 @@ def prepare_folder(folder: Path, *, create: bool = True) -> Path:
     A missing folder is created. An existing one must be empty or hold a store, so that a mistyped ``--data``
     never changes the mode of someone's home.
     """
-    folder = Path(os.path.realpath(folder))
+    folder = folder.resolve()
     try:
         if not folder.exists():
             if not create:
@@ -109,7 +111,7 @@ def mount_of(folder: Path, mounts: Iterable[tuple[str, str]]) -> tuple[str, str]
 
 def is_remote(kind: str) -> bool:
     """Return whether a kind of file system is shared with other machines."""
-    return _REMOTE.fullmatch(kind.lower().removeprefix("fuse.")) is not None
+    return re.fullmatch(_REMOTE, kind.lower().removeprefix("fuse.")) is not None
 
 
 def create_file(path: Path, content: bytes = b"") -> None:

@@ -10,8 +10,9 @@ from typing import Final
 
 PRIVATE: Final = "[private part left out]"
 """Replaces a private part in a text."""
-_TAG: Final = re.compile(r"<private(?=[\s/>])|</\s{0,9}private\s{0,99}>", re.IGNORECASE)
-"""A start tag up to its attributes, which are cut as well; or a whole end tag."""
+_TAG: Final = r"(?i)<private(?=[\s/>])|</\s{0,9}private\s{0,99}>"
+"""A start tag up to its attributes, which are cut as well; or a whole end tag. Compiled at first
+use, since hooks import this."""
 _OF_BLOCKS: Final = frozenset({"type", "id", "name", "role", "call_id", "tool_use_id", "is_error"})
 """Members of a block in a message that have no spoken text."""
 _DEEPEST: Final = 100
@@ -38,7 +39,7 @@ def _cut(text: str, depth: int) -> tuple[str, int]:
     kept = [PRIVATE] if depth else []
     done = 0
     last = text.rfind(">")
-    for tag in _TAG.finditer(text):
+    for tag in re.finditer(_TAG, text):
         if not tag[0].startswith("</"):
             if tag.end() > last:  # not a tag
                 break

@@ -10,14 +10,13 @@ from msgspec import Meta
 
 from greenroom.actors.core.git.git_files import Revision
 from greenroom.actors.core.git.projects import PlaceOfWork
+from greenroom.actors.sessions.requests.hook_limits import MAX_PROMPT as MAX_PROMPT
+from greenroom.actors.sessions.requests.hook_limits import MAX_TURN as MAX_TURN
+from greenroom.actors.sessions.requests.hook_limits import MAX_TURNS as MAX_TURNS
 
 HookName = Literal["session-start", "user-prompt", "pre-compact", "post-tool", "stop", "session-end"]
 """The moments of a client's session at which the client runs our hook."""
 
-MAX_TURNS = 400
-MAX_TURN = 20_000
-"""The most turns of a hook event (the newest), and the most characters of one (its two ends)."""
-MAX_PROMPT = 20_000
 MOST_FOUND = 100
 
 Short = Annotated[str, Meta(max_length=255)]

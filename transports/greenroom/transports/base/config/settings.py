@@ -282,6 +282,18 @@ class Settings:
         boolean,
         "index no workspaces: searches for code go by what was indexed before, and say so",
     )
+    run_hooks: Literal["on", "off"] | None = setting(
+        None,
+        word("on", "off"),
+        "whether hooks of clients do anything; unless given they do, but where a `.greenroom.toml` switches "
+        "them off",
+    )
+    hooks_exclude: tuple[str, ...] = setting(
+        (),
+        list_of(line(200), "PATTERN"),
+        "what hooks keep nothing about, once for each: a name such as *.pem, or a path such as ~/private; "
+        "in such a folder they do nothing",
+    )
     learn_workflows: bool = setting(
         False,
         boolean,

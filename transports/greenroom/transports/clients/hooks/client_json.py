@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import select
-from typing import Final
 
-import msgspec
+TYPE_CHECKING = False  # see `greenroom.runtime.base.lazy`
+if TYPE_CHECKING:
+    from typing import Final
 
 MAX_INPUT: Final = 32 << 20
 """The most bytes of a hook's input, which may contain a tool's output."""
@@ -53,14 +55,9 @@ def _has_more(descriptor: int) -> bool:
 def decode_loosely(data: bytes) -> object:
     """Decode JSON, and replace invalid UTF-8; return None if the JSON is invalid."""
     try:
-        return msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        import json  # noqa: PLC0415 - accepts lone surrogates, which are rare
-
-        try:
-            return json.loads(data.decode("utf-8", "replace").lstrip("\ufeff"))
-        except (ValueError, RecursionError):
-            return None
+        return json.loads(data.decode("utf-8", "replace").lstrip("\ufeff"))
+    except (ValueError, RecursionError):
+        return None
 
 
 def replace_surrogates(text: str) -> str:

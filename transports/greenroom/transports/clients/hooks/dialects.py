@@ -7,20 +7,21 @@ because clients add members with each version.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, Literal, NamedTuple
-
-import msgspec
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from greenroom.actors.content.text.private_parts import cut_private, cut_private_in
-from greenroom.actors.sessions.requests.hook_events import HookName
 from greenroom.transports.clients.hooks.client_json import (
     NotUnderstoodError,
     decode_loosely,
     replace_surrogates,
 )
 from greenroom.transports.clients.hooks.tool_calls import ToolCall, tool_call
-from greenroom.transports.clients.table import HOOK_CLIENTS
+
+if TYPE_CHECKING:
+    from greenroom.actors.sessions.requests.hook_events import HookName
+    from greenroom.transports.clients.table import Event
 
 Reader = Literal["messages", "rollout"]
 """The format of a transcript's lines: messages of blocks, or Codex's items."""
@@ -82,12 +83,18 @@ class HookInput(NamedTuple):
     reply: str = ""  # the model's last message, if no transcript is read
     reason: str = ""
     call: ToolCall | None = None
+    id: str = ""  # of its event; empty for a new one
+    excludes: Callable[[str], bool] | None = None  # whether nothing about a path is kept
 
 
 def read(client: str, data: bytes) -> HookInput:
     """Parse the input of a hook, without private parts."""
+    return interpret(client, decode_loosely(data))
+
+
+def interpret(client: str, whole: object) -> HookInput:
+    """Interpret the decoded input of a hook, without private parts."""
     dialect = DIALECTS[client]
-    whole = decode_loosely(data)
     data_object = cut_private_in(whole)
     if not (isinstance(whole, dict) and isinstance(data_object, dict)):
         raise NotUnderstoodError("standard input has no JSON object")
@@ -106,9 +113,8 @@ def read(client: str, data: bytes) -> HookInput:
 def answer(client: str, hook: HookName, context: str, message: str) -> bytes:
     """Render a reply for a client; an empty object if there is nothing to send."""
     dialect = DIALECTS[client]
-    event = HOOK_CLIENTS[client].events.get(hook)
     reply: dict[str, Any] = {}
-    if event is not None and context:
+    if context and (event := _event_of(client, hook)) is not None:
         *outer, name = dialect.context
         holder = reply
         for each in outer:
@@ -117,7 +123,13 @@ def answer(client: str, hook: HookName, context: str, message: str) -> bytes:
         reply |= dialect.quiet
     if message and dialect.message:
         reply[dialect.message] = message
-    return msgspec.json.encode(reply)
+    return json.dumps(reply, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _event_of(client: str, hook: HookName) -> Event | None:
+    from greenroom.transports.clients.table import HOOK_CLIENTS  # noqa: PLC0415 - hooks that only tell do without
+
+    return HOOK_CLIENTS[client].events.get(hook)
 
 
 def _typed(prompt: str, given: tuple[str, str] | None) -> str:

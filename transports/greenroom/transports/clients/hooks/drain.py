@@ -52,7 +52,7 @@ class Drain:
 
     def __init__(self, runtime: RuntimeClient, folder: Path) -> None:
         self._runtime = runtime
-        self._folder = folder
+        self.folder = folder
         self._poked = trio.Event()
         self._idle = trio.Event()
 
@@ -74,11 +74,11 @@ class Drain:
             is_done = False
             try:
                 if not is_completed:
-                    await read_in_thread(spool.complete_pending, self._folder)
+                    await read_in_thread(spool.complete_pending, self.folder)
                     is_completed = True
                 is_done = await self.take_all()
             except (GreenroomError, OSError) as error:
-                logger.warning("what hooks left in %s cannot be taken now: %s", self._folder, error)
+                logger.warning("what hooks left in %s cannot be taken now: %s", self.folder, error)
             if not self._poked.is_set():
                 self._idle.set()
             with trio.move_on_after(math.inf if is_done else RETRY_SECONDS):
@@ -91,12 +91,12 @@ class Drain:
             GreenroomError: The store accepts no events now.
             OSError: The spool cannot be read.
         """
-        names = await read_in_thread(spool.names_in, self._folder)
+        names = await read_in_thread(spool.names_in, self.folder)
         return all([await self._take(name) for name in names])
 
     async def _take(self, name: str) -> bool:
         try:
-            entry = await read_in_thread(spool.read_entry, self._folder, name)
+            entry = await read_in_thread(spool.read_entry, self.folder, name)
             await self._runtime.query(TakeHookEvent(event=entry.event), principal=entry.principal)
         except FileNotFoundError:
             return True
@@ -111,7 +111,7 @@ class Drain:
             logger.warning(
                 "the event %s of a hook is put aside: %s", name, why, exc_info=None if is_known else error
             )
-            await read_in_thread(spool.refuse, self._folder, name)
+            await read_in_thread(spool.refuse, self.folder, name)
             return True
-        await read_in_thread(spool.remove, self._folder, name)
+        await read_in_thread(spool.remove, self.folder, name)
         return True

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
-import secrets as randomness
-from collections.abc import Mapping, Sequence
+import re
 from datetime import UTC, datetime
-from pathlib import Path
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from greenroom.actors.content.secrets.detect import without_secrets
 from greenroom.actors.content.text.truncate import truncate_middle
-from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.git.projects import find_project
-from greenroom.actors.sessions.requests.hook_events import MAX_PROMPT, HookEvent, HookName, Turn
+from greenroom.actors.sessions.requests.hook_limits import MAX_PROMPT
 from greenroom.transports.clients.hooks.client_json import replace_surrogates
 from greenroom.transports.clients.hooks.dialects import DIALECTS, HookInput
-from greenroom.transports.clients.hooks.spool import Entry, hold_spool
+from greenroom.transports.clients.hooks.spool_writer import hold_spool
 from greenroom.transports.clients.hooks.tool_calls import ToolCall
 from greenroom.transports.clients.hooks.transcript import (
     GAP,
@@ -27,6 +26,15 @@ from greenroom.transports.clients.hooks.transcript import (
 )
 from greenroom.transports.clients.hooks.turns import RawTurn
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from greenroom.actors.core.auth.principal import Principal
+    from greenroom.actors.sessions.requests.hook_events import HookEvent, HookName
+
+_BETWEEN_WORDS = re.compile(r"[\s'\"`;|&<>()=,]+")
+"""What separates paths in a command."""
 _MAX_PATH = 4_096
 _MAX_NAME = 255
 
@@ -34,34 +42,49 @@ _MAX_NAME = 255
 def make_event(
     hook: HookName, client: str, hook_input: HookInput, turns: Sequence[RawTurn], *, apart: bool = False
 ) -> HookEvent:
-    """Build the event of one run of a hook.
+    """Build the event of one run of a hook."""
+    import msgspec  # noqa: PLC0415 - hooks that only tell do without it, as below
 
-    If the client sent no folder, the event has the working folder of this process. With ``apart``, a linked
-    work tree is a project of its own.
+    from greenroom.actors.sessions.requests.hook_events import HookEvent  # noqa: PLC0415
+
+    return msgspec.convert(describe_event(hook, client, hook_input, turns, apart=apart), HookEvent)
+
+
+def describe_event(
+    hook: HookName, client: str, hook_input: HookInput, turns: Sequence[RawTurn], *, apart: bool = False
+) -> dict[str, Any]:
+    """Build the event of one run of a hook, as JSON.
+
+    An empty member may be missing. If the client sent no folder, the event has the working folder of this
+    process. With ``apart``, a linked work tree is a project of its own.
     """
     folder = hook_input.folder or os.getcwd()  # noqa: PTH109 - keeps the client's spelling
     project = find_project(folder, apart=apart)
-    return HookEvent(
-        id=randomness.token_hex(16),
-        name=hook,
-        client=client,
-        session=session_of(client, hook_input),
-        project=project.project_id,
-        older=list(project.older),
-        branch=project.revision.branch,
-        commit=project.revision.commit,
-        folder=folder[:_MAX_PATH],
-        at=datetime.now(UTC),
-        prompt=_clean(hook_input.prompt, MAX_PROMPT),
-        reason=_clean(hook_input.reason, _MAX_NAME),
-        turns=[_to_turn(turn) for turn in turns],
-    )
+    clean = cache(_clean)  # files and commands come again and again
+    return {
+        "id": hook_input.id or os.urandom(16).hex(),
+        "name": hook,
+        "client": client,
+        "session": session_of(client, hook_input),
+        "project": project.project_id,
+        "older": list(project.older),
+        "branch": project.revision.branch,
+        "commit": project.revision.commit,
+        "folder": folder[:_MAX_PATH],
+        "at": datetime.now(UTC).isoformat(),
+        "prompt": _clean(hook_input.prompt, MAX_PROMPT),
+        "reason": _clean(hook_input.reason, _MAX_NAME),
+        "turns": [_to_turn(turn, clean) for turn in turns],
+    }
 
 
-def session_of(client: str, hook_input: HookInput) -> str:
-    """Return the client's session id, or a substitute if the client sent none."""
+def session_of(client: str, hook_input: HookInput, parent: int | None = None) -> str:
+    """Return the client's session id, or a substitute if the client sent none.
+
+    The substitute may have the number of the hook's parent process: ``parent``, or this process's parent.
+    """
     stem = os.path.basename(hook_input.transcript).partition(".")[0]  # noqa: PTH119 - the text may be no path
-    return (hook_input.session or stem or f"{client}-{os.getppid()}")[:_MAX_NAME]
+    return (hook_input.session or stem or f"{client}-{parent or os.getppid()}")[:_MAX_NAME]
 
 
 def turns_of_event(hook_input: HookInput) -> list[RawTurn]:
@@ -73,21 +96,34 @@ def turns_of_event(hook_input: HookInput) -> list[RawTurn]:
     )
     if hook_input.call is not None and hook_input.call.has_effect:
         turns.append(RawTurn("tool", hook_input.call.output, hook_input.call))
-    return [turn for turn in turns if turn.text or turn.call]
+    return _without_excluded([turn for turn in turns if turn.text or turn.call], hook_input)
 
 
-def _to_turn(turn: RawTurn) -> Turn:
+def _without_excluded(turns: list[RawTurn], hook_input: HookInput) -> list[RawTurn]:
+    """Leave out the calls whose file is excluded, or whose command names an excluded one."""
+    excludes = hook_input.excludes
+    if excludes is None:
+        return turns
+    return [turn for turn in turns if turn.call is None or not any(map(excludes, _named_in(turn.call)))]
+
+
+def _named_in(call: ToolCall) -> list[str]:
+    return [call.path, *filter(None, _BETWEEN_WORDS.split(call.command))]
+
+
+def _to_turn(turn: RawTurn, clean: Callable[[str, int], str]) -> dict[str, Any]:
     call = turn.call or ToolCall("")
-    return Turn(
-        role=turn.role,
-        text=_clean(turn.text, limit_of(turn)),
-        tool=replace_surrogates(call.tool)[:_MAX_NAME],
-        command=_clean(call.command, MAX_COMMAND),
-        path=_clean(call.path, _MAX_PATH),
-        wrote=call.wrote,
-        failed=call.failed,
-        at=turn.at,
-    )
+    members = {
+        "role": turn.role,
+        "text": clean(turn.text, limit_of(turn)),
+        "tool": replace_surrogates(call.tool)[:_MAX_NAME],
+        "command": clean(call.command, MAX_COMMAND),
+        "path": clean(call.path, _MAX_PATH),
+        "wrote": call.wrote,
+        "failed": call.failed,
+        "at": turn.at and turn.at.isoformat(),
+    }
+    return {name: value for name, value in members.items() if value}
 
 
 def _clean(text: str, most: int) -> str:
@@ -95,6 +131,10 @@ def _clean(text: str, most: int) -> str:
 
     The text is cut twice: the second cut removes any secret that the first cut has split.
     """
+    if not text:
+        return text
+    from greenroom.actors.content.secrets.detect import without_secrets  # noqa: PLC0415 - only if there is a text
+
     return truncate_middle(
         without_secrets(replace_surrogates(truncate_middle(text, 2 * most, GAP)))[0], most, GAP
     )
@@ -105,8 +145,8 @@ class NothingKeptError(Exception):
 
 
 def enqueue(
-    folder: Path,
-    principal: Principal,
+    folder: Path | str,
+    principal: Principal | Mapping[str, object],
     hook: HookName,
     client: str,
     hook_input: HookInput,
@@ -120,11 +160,11 @@ def enqueue(
     """
     place = DIALECTS[client].transcripts
     if place is None or not hook_input.transcript:
-        event = make_event(hook, client, hook_input, turns_of_event(hook_input), apart=apart)
+        event = describe_event(hook, client, hook_input, turns_of_event(hook_input), apart=apart)
         if not _has_news(event):
             return False
         with hold_spool(folder) as spool:
-            spool.put(Entry(principal=principal, event=event))
+            spool.put(event["id"], _to_json(principal, event))
         return True
     if hook == "post-tool":
         return False
@@ -137,17 +177,29 @@ def enqueue(
             spool.forget_old()
         try:
             turns, kept = read_tail(path, place, spool.read_offset(key))
+            turns = _without_excluded(turns, hook_input)
         except FileNotFoundError:
             if hook != "session-end":  # a session may end before its first message
                 raise NothingKeptError(
                     f"there is no transcript {path[:200]!r}, so nothing of it is kept"
                 ) from None
-        event = make_event(hook, client, hook_input, turns, apart=apart)
+        event = describe_event(hook, client, hook_input, turns, apart=apart)
         if not _has_news(event):
             return False
-        spool.put(Entry(principal=principal, event=event), key, kept)
+        spool.put(event["id"], _to_json(principal, event), key, kept)
     return True
 
 
-def _has_news(event: HookEvent) -> bool:
-    return bool(event.turns) or event.name in {"pre-compact", "session-end"}
+def _has_news(event: Mapping[str, Any]) -> bool:
+    return bool(event["turns"]) or event["name"] in {"pre-compact", "session-end"}
+
+
+def _to_json(principal: Principal | Mapping[str, object], event: Mapping[str, Any]) -> bytes:
+    """Encode an `Entry` of the spool."""
+    whose: object = principal
+    if not isinstance(principal, dict):
+        import msgspec  # noqa: PLC0415 - as above
+
+        whose = msgspec.to_builtins(principal)
+    entry = {"principal": whose, "event": event}
+    return json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode()

@@ -54,10 +54,10 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sentence: str = ""
 
 
-def note_failure(folder: Path | None, hook: str, sentence: str) -> None:
+def note_failure(folder: Path | str | None, hook: str, sentence: str) -> None:
     """Record a failure of a hook. This raises no errors: no caller could handle them."""
     name, sentence = (_clean(each) for each in (hook, sentence))
-    _append(folder, _Line(at=_now(), hook=name, sentence=sentence))
+    _append(None if folder is None else Path(folder), _Line(at=_now(), hook=name, sentence=sentence))
 
 
 def _clean(text: str) -> str:

@@ -1,23 +1,31 @@
 """The guard of a hook: exit code 0 within the time limit, whatever goes wrong.
 
-Clients treat any other exit code as a refusal of the user's action. So the guard starts before all imports
-except the import of the module that records failures.
+Clients treat any other exit code as a refusal of the user's action. So the guard starts before all other
+imports, and imports next to nothing itself.
 """
 
 from __future__ import annotations
 
+import _thread
 import gc
 import os
 import signal
-import threading
 import time
-from collections.abc import Callable, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
-from pathlib import Path
-from typing import Final
 
-from greenroom.transports.clients.hooks.failures import note_failure
+from greenroom.transports.clients.hooks.client_json import read_object
 
+TYPE_CHECKING = False  # see `greenroom.runtime.base.lazy`
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+    from typing import Final
+
+ASKING: Final = frozenset({"session-start", "user-prompt"})
+"""The hooks whose client waits for an answer."""
+TELLING: Final = frozenset({"pre-compact", "post-tool", "stop", "session-end"})
+"""The hooks that only tell something."""
 LIMIT: Final = 3.0
 """Seconds that a hook may take by default; clients allow five and more."""
 _NOTE_SECONDS: Final = 1.5
@@ -25,11 +33,20 @@ _NOTE_SECONDS: Final = 1.5
 
 
 class Run:
-    """One run of a hook, with its time limit."""
+    """One run of a hook, with its time limit.
+
+    Attributes:
+        folder: The data folder, once known.
+        event_id: The id of the event in a request to the owner; empty without one.
+        waited: Whether the owner did not answer in time.
+    """
 
     def __init__(self, hook: str) -> None:
-        self.folder: Path | None = None
+        self.folder: Path | str | None = None
         self.hook = hook
+        self._given: bytes | Exception | None = None
+        self.event_id = ""
+        self.waited = False
         self._began = time.monotonic()
         self._seconds = LIMIT
         self._timer = self._started()
@@ -39,35 +56,64 @@ class Run:
         """Seconds that are left."""
         return max(0.0, self._seconds - (time.monotonic() - self._began))
 
+    def read(self) -> bytes:
+        """Return the input; it is read once, and if that fails, it fails again."""
+        if self._given is None:
+            try:
+                self._given = read_object(0)
+            except Exception as error:  # noqa: BLE001 - raised below
+                self._given = error
+        if isinstance(self._given, Exception):
+            raise self._given
+        return self._given
+
     def allow(self, seconds: float) -> None:
         """Set another time limit, counted from the start."""
-        self._timer.cancel()
+        self._timer.release()
         self._seconds = seconds
         self._timer = self._started()
 
     def end(self) -> None:
         """Stop the time limit."""
-        self._timer.cancel()
+        self._timer.release()
 
     def fail(self, sentence: str) -> None:
         """Record that the hook failed."""
-        note_failure(self.folder, self.hook, sentence)
+        with suppress(Exception):  # also of a broken installation
+            from greenroom.transports.clients.hooks.failures import note_failure  # noqa: PLC0415 - needed only now
 
-    def _started(self) -> threading.Timer:
-        timer = threading.Timer(self.rest, self.end_now, [f"it was not done after {self._seconds:g} s"])
-        timer.daemon = True
-        timer.start()
+            note_failure(self.folder, self.hook, sentence)
+
+    def _started(self) -> _thread.LockType:
+        """Start a time limit, which ends when the lock is released."""
+        timer = _thread.allocate_lock()  # `threading` would take as long to import as a hook's work
+        timer.acquire()
+        rest, sentence = self.rest, f"it was not done after {self._seconds:g} s"
+
+        def wait() -> None:
+            if not timer.acquire(timeout=rest):
+                self.end_now(sentence)
+
+        _thread.start_new_thread(wait, ())
         return timer
 
     def end_soon(self, *_signal: object) -> None:
         """Handle a signal in another thread, because this thread may hold a lock."""
-        threading.Thread(target=self.end_now, args=("its client ended it",), daemon=True).start()
+        _thread.start_new_thread(self.end_now, ("its client ended it",))
 
     def end_now(self, sentence: str) -> None:
         """Record the reason and exit the process, even if it waits for something."""
-        noting = threading.Thread(target=self.fail, args=(sentence,), daemon=True)
-        noting.start()
-        noting.join(_NOTE_SECONDS)
+        noted = _thread.allocate_lock()
+        noted.acquire()
+
+        def note() -> None:
+            try:
+                self.fail(sentence)
+            finally:
+                noted.release()
+
+        _thread.start_new_thread(note, ())
+        noted.acquire(timeout=_NOTE_SECONDS)
         os._exit(os.EX_OK)
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from greenroom.runtime.base.full_sync import sync_descriptor
 from greenroom.runtime.lmdb.files import (
@@ -19,6 +17,10 @@ from greenroom.runtime.lmdb.files import (
     SPOOL_FOLDER,
     prepare_folder,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -34,10 +36,13 @@ def closed_after(descriptor: int) -> Iterator[int]:
         os.close(descriptor)
 
 
-def open_spool_folder(folder: Path, *, create: bool) -> int:
+def open_spool_folder(folder: Path | str, *, create: bool) -> int:
     """Open the spool of a data folder."""
-    if create and not any((folder / each).exists() for each in (DATA_FILE, OWNER_FILE, SPOOL_FOLDER)):
-        prepare_folder(folder)
+    known = (f"{folder}/{each}" for each in (DATA_FILE, OWNER_FILE, SPOOL_FOLDER))
+    if create and not any(map(os.path.exists, known)):
+        from pathlib import Path  # noqa: PLC0415 - takes long to import, for once
+
+        prepare_folder(Path(folder))
     with closed_after(os.open(folder, FOLDER_FLAGS & ~os.O_NOFOLLOW)) as above:
         return open_private(SPOOL_FOLDER, above, create=create)
 

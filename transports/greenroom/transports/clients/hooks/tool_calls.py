@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
-import shlex
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
-
-import msgspec
 
 from greenroom.actors.content.text.private_parts import cut_private_in
 
@@ -19,10 +17,9 @@ _PATHS: Final = ("file_path", "notebook_path", "path", "filePath", "absolute_pat
 _COMMANDS: Final = ("command", "cmd", "script")
 _OUTPUTS: Final = ("stdout", "stderr", "output", "content", "text", "llmContent", "error", "message")
 _CODES: Final = ("exit_code", "exitCode")
-_PATCHED: Final = re.compile(r"^\*\*\* (?:Add|Update) File: (.{1,4000})$", re.MULTILINE)
-_EXITED: Final = re.compile(
-    r"^(?:exit code:?|process exited with code) (\d{1,5})\b", re.IGNORECASE | re.MULTILINE
-)
+_PATCHED: Final = r"(?m)^\*\*\* (?:Add|Update) File: (.{1,4000})$"
+_EXITED: Final = r"(?im)^(?:exit code:?|process exited with code) (\d{1,5})\b"
+"""Both are compiled at first use, since each run of a hook imports this module."""
 _HEAD: Final = 500
 _DEPTH: Final = 4
 
@@ -60,7 +57,7 @@ def parse_call(tool: object, given: object) -> ToolCall:
     texts = (each for each in (given, *arguments.values()) if isinstance(each, str))
     patch = next((each for each in texts if "*** Begin Patch" in each[:_HEAD]), None)
     if patch is not None:
-        found = _PATCHED.search(patch)
+        found = re.search(_PATCHED, patch)
         return ToolCall(name, path=found[1].strip() if found else "", wrote=True)
     path = _text(arguments, _PATHS)
     return ToolCall(name, _text(arguments, _COMMANDS), path, wrote=bool(path) and name in WRITERS)
@@ -70,7 +67,7 @@ def with_result(call: ToolCall, result: object, *, failed: bool = False) -> Tool
     """Add the result to a call."""
     result = _object_in(result)
     output = output_of(result)
-    exited = _EXITED.search(output[:_HEAD])
+    exited = re.search(_EXITED, output[:_HEAD])
     failed = failed or _failed(result) or (exited is not None and int(exited[1]) != 0)
     return call._replace(output=output, failed=failed)
 
@@ -90,8 +87,8 @@ def _object_in(value: object) -> object:
     """Decode an object in a text, because some clients send results as text."""
     if isinstance(value, str) and value.lstrip()[:1] == "{":
         try:
-            return cut_private_in(msgspec.json.decode(value))  # escapes may have hidden private parts
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return cut_private_in(json.loads(value))  # escapes may have hidden private parts
+        except (ValueError, RecursionError):
             return value
     return value
 
@@ -100,6 +97,8 @@ def _text(arguments: Mapping[str, Any], names: tuple[str, ...]) -> str:
     for name in names:
         value = arguments.get(name)
         if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+            import shlex  # noqa: PLC0415 - most clients send a text
+
             return shlex.join(value)
         if isinstance(value, str) and value:
             return value

@@ -15,9 +15,9 @@ from typing import Final
 
 from greenroom.actors.content.text.truncate import truncate_middle
 from greenroom.actors.core.base.regular_files import UnreadableFileError, open_regular_file
-from greenroom.actors.sessions.requests.hook_events import MAX_TURN, MAX_TURNS
+from greenroom.actors.sessions.requests.hook_limits import MAX_TURN, MAX_TURNS
 from greenroom.transports.clients.hooks.dialects import Transcripts
-from greenroom.transports.clients.hooks.spool import ReadOffset
+from greenroom.transports.clients.hooks.spool_writer import ReadOffset
 from greenroom.transports.clients.hooks.turns import Conversation, RawTurn
 
 MAX_SCAN: Final = 16 << 20
@@ -51,7 +51,8 @@ def check_path(named: str, place: Transcripts, environment: Mapping[str, str]) -
     Raises:
         TranscriptRefusedError: The path is in another folder, or has another extension.
     """
-    home = environment.get(place.variable) or os.path.expanduser(f"~/{place.home}")  # noqa: PTH111 - as texts
+    user = environment.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - as texts
+    home = environment.get(place.variable) or f"{user}/{place.home}"
     folder = os.path.realpath(os.path.join(home, place.below))  # noqa: PTH118
     if "\0" in named or not os.path.isabs(named):  # noqa: PTH117
         raise TranscriptRefusedError(f"the transcript {named[:200]!r} is no absolute path")

@@ -15,7 +15,8 @@ from greenroom.transports.clients.hooks.tool_calls import ToolCall, parse_call, 
 Role = Literal["user", "assistant", "tool"]
 _MAX_OPEN: Final = 200
 """At most this many calls without a result are remembered."""
-_INSERTED: Final = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
+_REMINDER: Final = "<system-reminder>"
+_INSERTED: Final = rf"(?s){_REMINDER}.*?(?:</system-reminder>|\Z)"  # compiled at first use, as below
 _QUERY: Final = ("<user_query>", "</user_query>")
 """Delimiters of the typed text; a private part may have removed the second one."""
 _NOT_TYPED: Final = (
@@ -25,7 +26,7 @@ _NOT_TYPED: Final = (
 """Prefixes of texts that a client writes in the user's name."""
 
 
-_INSERTED_WHOLE: Final = re.compile(r"\s*<(?:[a-z]+[-_][a-z_-]+|channel)[\s>]")
+_INSERTED_WHOLE: Final = r"<(?:[a-z]+[-_][a-z_-]+|channel)[\s>]"
 """The prefix of text that is not the user's: an editor's selection, a message of another agent or channel.
 Clients use a hyphen or underscore in such tags, unlike any tag of HTML."""
 
@@ -121,7 +122,7 @@ def _without_inserted(line: object) -> object:
     if isinstance(content, list):
         content = [each for block in content if (each := _typed_block(block)) is not None]
     elif isinstance(content, str):
-        content = _INSERTED.sub("", content)
+        content = _without_reminders(content)
     return line | {"message": message | {"content": content}}
 
 
@@ -129,9 +130,18 @@ def _typed_block(block: object) -> object:
     text = block.get("text") if isinstance(block, dict) else None
     if not (isinstance(block, dict) and isinstance(text, str)):
         return block
-    text = _INSERTED.sub("", text)
-    is_typed = text.lstrip().startswith(_QUERY[0]) or not _INSERTED_WHOLE.match(text)
+    text = _without_reminders(text)
+    is_typed = text.lstrip().startswith(_QUERY[0]) or not _is_inserted(text)
     return block | {"text": text} if is_typed else None
+
+
+def _without_reminders(text: str) -> str:
+    return re.sub(_INSERTED, "", text) if _REMINDER in text else text
+
+
+def _is_inserted(text: str) -> bool:
+    start = text.lstrip()
+    return start.startswith("<") and re.match(_INSERTED_WHOLE, start) is not None
 
 
 def _role(line: dict[str, Any], message: dict[str, Any]) -> object:
@@ -148,10 +158,10 @@ def _spoken(role: Role, text: object) -> Iterator[RawTurn]:
     if not isinstance(text, str):
         return
     if role == "user":
-        text = _INSERTED.sub("", text)
+        text = _without_reminders(text)
         if (query := text.strip()).startswith(_QUERY[0]):
             text = query.removeprefix(_QUERY[0]).removesuffix(_QUERY[1])
-        if text.lstrip().startswith(_NOT_TYPED) or _INSERTED_WHOLE.match(text):
+        if text.lstrip().startswith(_NOT_TYPED) or _is_inserted(text):
             return
     if not text.isspace() and text:
         yield RawTurn(role, text)

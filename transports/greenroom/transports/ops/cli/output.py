@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import sys
-from typing import Any
+
+TYPE_CHECKING = False  # see `greenroom.runtime.base.lazy`
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def prepare() -> None:
@@ -53,7 +55,9 @@ def complain(command: str, sentence: str, code: int) -> int:
 
 def say_json(value: object) -> None:
     """Print a value as ASCII JSON, which cannot contain terminal escapes."""
-    import msgspec  # noqa: PLC0415 - takes 30 ms; hooks must start their guard first
+    import json  # noqa: PLC0415 - hooks do not need it, and start their guard first
+
+    import msgspec  # noqa: PLC0415 - as above
 
     def encode(each: object) -> Any:
         return json.loads(bytes(each)) if isinstance(each, msgspec.Raw) else str(each)

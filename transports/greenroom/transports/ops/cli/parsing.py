@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NoReturn
 
+from greenroom.runtime.base.system import program_version
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.parsers import boolean
 from greenroom.transports.base.config.settings import Settings, all_settings, flag, variable
@@ -273,10 +274,8 @@ def _epilog() -> str:
 
 
 class _Version(argparse.Action):
-    """`--version`; it reads the version only if a user requests it, because that is slow."""
+    """`--version`, beside other options."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_others: Any) -> None:
-        from importlib.metadata import version  # noqa: PLC0415 - for the reason above
-
-        say(f"greenroom {version('greenroom')}")
+        say(f"greenroom {program_version()}")
         parser.exit()

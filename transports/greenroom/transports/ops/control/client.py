@@ -5,30 +5,25 @@ until the reply: if it closes its end or sends more, the request is cancelled. W
 a blank each second before the line. The socket is only for the folder's own user, and not part of MCP. Both
 ends are the same program, so the lines have no version.
 
-The caller is plain blocking code without trio, because the import of an event loop would take most of the
-time of a short command.
+`exchange` has the caller's side of the socket.
 """
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import os
-import socket
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from greenroom.actors.core.auth.principal import Principal
-from greenroom.actors.sessions.requests.hook_events import HookEvent
-from greenroom.runtime.base.unix_socket import PATH_LIMIT, peer_is_ours
+from greenroom.actors.sessions.requests.hook_events import HookEvent, HookName
+from greenroom.runtime.base import unix_socket
 from greenroom.transports.base import exit_codes
-
-SOCKET_NAME: Final = "control.sock"
-REQUEST_LIMIT: Final = 256 << 10
-"""The most bytes of a request; a hook's prompt has up to 20,000 characters of up to 6 bytes each."""
-ANSWER_LIMIT: Final = 4 << 20
+from greenroom.transports.ops.control.exchange import SOCKET_NAME, exchange
+from greenroom.transports.ops.control.exchange import ControlSocketError as ControlSocketError
+from greenroom.transports.ops.control.exchange import NoOwnerError as NoOwnerError
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="op"):
@@ -74,6 +69,24 @@ class Hook(_Line, frozen=True, kw_only=True, tag="hook"):
     event: HookEvent
 
 
+class RunHook(_Line, frozen=True, kw_only=True, tag="run_hook"):
+    """Carry out a run of a hook in the name of `principal`.
+
+    The result is the object for the client. `given` is the object from the client. What else the run depends
+    on comes from the caller's process: the id of its event, its folder, its parent's number and the
+    environment variables that locate transcripts.
+    """
+
+    principal: Principal
+    name: HookName
+    client: str
+    given: dict[str, Any]
+    event_id: Annotated[str, Meta(pattern="^[0-9a-f]{32}(?!\\n)$")]
+    folder: str
+    parent: int
+    environment: dict[str, str]
+
+
 class Link(_Line, frozen=True, kw_only=True, tag="link"):
     """Make a link that logs a browser in as the folder's owner; returns its `url`.
 
@@ -93,7 +106,7 @@ class Code(_Line, frozen=True, kw_only=True, tag="code"):
     terminal: str
 
 
-Request = Backup | Verify | Stats | Readmit | Drain | Hook | Link | Code
+Request = Backup | Verify | Stats | Readmit | Drain | Hook | RunHook | Link | Code
 
 
 class Done(_Line, frozen=True, kw_only=True, tag="done"):
@@ -109,27 +122,12 @@ class Failed(_Line, frozen=True, kw_only=True, tag="failed"):
     code: int = exit_codes.FAILED
 
 
-class ControlSocketError(Exception):
-    """The owner did not carry out the request, or its reply is invalid."""
-
-    def __init__(self, sentence: str, code: int = exit_codes.FAILED) -> None:
-        super().__init__(sentence)
-        self.code = code
-
-
-class NoOwnerError(Exception):
-    """No process listens at the folder's control socket: the store is stopped, or just starting."""
-
-
 def socket_path(folder: Path) -> Path:
     """Return the path of a folder's control socket.
 
     The entry in the folder is the socket, or a link to it if the folder's path is too long for sockets.
     """
-    entry = folder / SOCKET_NAME
-    with contextlib.suppress(OSError):
-        return folder / entry.readlink()
-    return entry
+    return unix_socket.socket_path(folder, SOCKET_NAME)
 
 
 def call(folder: Path, request: Request, *, patience: float | None = None) -> bytes:
@@ -153,18 +151,7 @@ def call(folder: Path, request: Request, *, patience: float | None = None) -> by
         raise ControlSocketError(
             "a path that is no UTF-8 cannot be sent to the process that owns the folder"
         ) from None
-    if len(line) > REQUEST_LIMIT:
-        raise ControlSocketError(f"the request is {len(line):,} bytes; at most {REQUEST_LIMIT:,} are allowed")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(patience)
-        _connect(connection, socket_path(folder))
-        try:
-            connection.sendall(line)
-            answer = _receive_line(connection)
-        except TimeoutError:
-            raise ControlSocketError(f"{_owner_of(folder)} has not answered for {patience:g} s") from None
-        except OSError as error:
-            raise ControlSocketError(f"the process that owns {folder} went away: {error.strerror}") from None
+    answer = exchange(folder, line, patience)
     try:
         reply = msgspec.json.decode(answer, type=Done | Failed)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -174,16 +161,6 @@ def call(folder: Path, request: Request, *, patience: float | None = None) -> by
     if isinstance(reply, Failed):
         raise ControlSocketError(reply.sentence, reply.code)
     return bytes(reply.result)
-
-
-def _owner_of(folder: Path) -> str:
-    from greenroom.runtime.lmdb.lock_state import lock_state  # noqa: PLC0415 - only needed without an answer
-
-    with contextlib.suppress(OSError):
-        state = lock_state(folder)
-        if state is not None and state.owner:
-            return f"process {state.owner}, which owns {folder},"
-    return f"the process that owns {folder}"
 
 
 def as_json(result: object) -> bytes:
@@ -201,28 +178,3 @@ def merge_verify_results(store: object, index: object) -> dict[str, object]:
     """Merge the two results of `greenroom verify`: of the store, and of the memories (``index``)."""
     found: dict[str, object] = msgspec.json.decode(as_json(store))
     return {**found, "index": index}
-
-
-def _connect(connection: socket.socket, path: Path) -> None:
-    if len(os.fsencode(path)) > PATH_LIMIT:  # too long for a socket: an owner makes a link to one
-        raise NoOwnerError
-    try:
-        connection.connect(str(path))
-    except OSError as error:
-        if error.errno in {errno.ENOENT, errno.ECONNREFUSED, errno.ENOTSOCK}:
-            raise NoOwnerError from None
-        raise ControlSocketError(f"{path} cannot be reached: {error.strerror or error}") from None
-    if not peer_is_ours(connection):
-        raise ControlSocketError(f"{path} belongs to another user's process; nothing was sent to it")
-
-
-def _receive_line(connection: socket.socket) -> bytes:
-    received = bytearray()
-    while not received.endswith(b"\n"):
-        if len(received) > ANSWER_LIMIT:
-            raise ControlSocketError(f"the answer is larger than {ANSWER_LIMIT:,} bytes")
-        part = connection.recv(1 << 16)
-        if not part:
-            raise ControlSocketError("the process that owns the folder ended before it answered")
-        received += part
-    return bytes(received)

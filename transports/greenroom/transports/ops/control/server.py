@@ -23,19 +23,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 import msgspec
 import trio
 
-from greenroom.actors import AnswerHook, VerifyMemories
+from greenroom.actors import VerifyMemories
 from greenroom.actors.core.audit.actor import record_action
 from greenroom.actors.core.audit.record import LONGEST
-from greenroom.actors.sessions.requests.hook_events import HookAnswer
-from greenroom.runtime import Address, GreenroomError, RuntimeClient
+from greenroom.runtime import Address, GreenroomError
 from greenroom.runtime.base.unix_socket import bind_socket, peer_is_ours
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.exit_codes import exit_code_for
 from greenroom.transports.base.observability.snapshot import ObservedServer
 from greenroom.transports.clients.hooks.drain import Drain as SpoolDrain
 from greenroom.transports.ops.control.client import (
-    REQUEST_LIMIT,
-    SOCKET_NAME,
     Backup,
     Code,
     Done,
@@ -45,18 +42,20 @@ from greenroom.transports.ops.control.client import (
     Link,
     Readmit,
     Request,
+    RunHook,
     Stats,
     Verify,
     as_json,
     merge_verify_results,
 )
+from greenroom.transports.ops.control.exchange import REQUEST_LIMIT, SOCKET_NAME
+from greenroom.transports.ops.control.hook_runs import serve_hooks
 
 if TYPE_CHECKING:
     from greenroom.transports.web.rest.link_files import LinkFiles
 
 CONNECTIONS: Final = 16  # the most simultaneous callers; others wait
 LINE_SECONDS: Final = 5.0  # time for a caller to send its line, and again to read the reply
-CATCH_UP_SECONDS: Final = 0.5  # the start of a session waits this long for events of earlier ones
 NO_LINK: Final = (
     "the process that owns the folder serves no browser, or does not know at which URL: start it with "
     "`greenroom serve --http 127.0.0.1:8080`, and behind a proxy with --base-url"
@@ -139,12 +138,8 @@ async def perform(served: Served, request: Request) -> bytes:
         case Readmit():
             result = {"readmitted": runtime.readmit(Address(request.kind, request.key))}
             record_action(runtime, "readmit_actor", target=f"{request.kind}/{request.key}"[:LONGEST])
-        case Drain():
-            if drain is not None:
-                drain.poke()
-            result = {"draining": True}
-        case Hook():
-            result = await _answer_hook(runtime, request, drain)
+        case Drain() | Hook() | RunHook():
+            result = await serve_hooks(runtime, request, drain)
         case Link() | Code():
             result = _for_browser(request, served)
     return as_json(result)
@@ -162,14 +157,6 @@ def _for_browser(request: Link | Code, served: Served) -> dict[str, str | None]:
         raise GreenroomError(NO_LINK)
     file = served.files.write(url) if served.files is not None and request.as_file else None
     return {"url": url, "file": None if file is None else str(file)}
-
-
-async def _answer_hook(runtime: RuntimeClient, request: Hook, drain: SpoolDrain | None) -> HookAnswer:
-    """Answer a hook; the start of a session first waits briefly for earlier events."""
-    if drain is not None and request.event.name == "session-start":
-        with trio.move_on_after(CATCH_UP_SECONDS):
-            await drain.wait_until_idle()
-    return await runtime.query(AnswerHook(event=request.event), principal=request.principal)
 
 
 async def _attend(connection: trio.socket.SocketType, carry_out: CarryOut, places: trio.Semaphore) -> None:

@@ -1,7 +1,7 @@
 """`greenroom hook`: answers a client's event, or enqueues it for the next owner.
 
-The owner of the folder replies through its control socket. Without an owner, this process opens the store
-without an embedder. `hooks.guard` ensures that the client never waits.
+This does what `quick_hook` could not do: without an owner of the folder it opens the store, without an
+embedder. `hooks.guard` ensures that the client never waits.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from greenroom.runtime.lmdb.files import DATA_FILE
 from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
 from greenroom.transports.base.config.settings import Settings
-from greenroom.transports.clients.hooks.client_json import claim_output, read_object
+from greenroom.transports.clients.hooks.answers import texts_of
+from greenroom.transports.clients.hooks.client_json import claim_output
 from greenroom.transports.clients.hooks.dialects import DIALECTS, HookInput, answer, read
 from greenroom.transports.clients.hooks.enqueue import enqueue, make_event
 from greenroom.transports.clients.hooks.failures import failures_of, note_reported
-from greenroom.transports.clients.hooks.guard import RUN, Run, sentence_of
+from greenroom.transports.clients.hooks.guard import ASKING, RUN, Run, sentence_of
+from greenroom.transports.clients.hooks.switches import BadSwitchError, Switches
 from greenroom.transports.ops.cli.output import complain
 from greenroom.transports.ops.cli.support.identity import principal_of
 from greenroom.transports.ops.control.client import ControlSocketError, Drain, Hook, NoOwnerError, call
 
-_ASKING: Final = frozenset({"session-start", "user-prompt"})
 _POKE_SECONDS: Final = 1.0
 _RESERVE_SECONDS: Final = 0.2
 """This part of the time limit is reserved in case the owner does not reply."""
 _TAKING_SECONDS: Final = 0.5
 """Draining the spool takes at most this long, and at most a third of the remaining time."""
-_PARTIAL: Final = "(Greenroom: partial, since it was found by words alone.)"
 
 
 def hook(chosen: argparse.Namespace, resolved: Resolved) -> int:
@@ -53,9 +53,16 @@ def hook(chosen: argparse.Namespace, resolved: Resolved) -> int:
     output = claim_output()
     context = message = ""
     try:
-        hook_input = read(chosen.client, read_object(0))
-        context, found = _carry_out(chosen, resolved.settings, hook_input, run)
-        message = _of_findings(found) if found else ""
+        hook_input = read(chosen.client, run.read())
+        switches = _switches(resolved.settings, hook_input)
+        if not switches.off:
+            hook_input = hook_input._replace(id=run.event_id, excludes=switches.excludes)
+            context, message = _carry_out(chosen, resolved.settings, hook_input, run)
+    except BadSwitchError as error:
+        sentence = f"{error}; so hooks do nothing there"
+        complain("hook", sentence, exit_codes.OK)
+        if chosen.name == "session-start":  # one report for each session
+            run.fail(sentence)
     except Exception as error:  # noqa: BLE001 - the client needs a reply in any case
         run.fail(sentence_of(error))
     if chosen.name == "session-start":
@@ -65,33 +72,40 @@ def hook(chosen: argparse.Namespace, resolved: Resolved) -> int:
     return exit_codes.OK
 
 
+def _switches(settings: Settings, hook_input: HookInput) -> Switches:
+    folder = hook_input.folder or os.getcwd()  # noqa: PTH109 - keeps the client's spelling
+    return Switches(folder, settings.run_hooks, settings.hooks_exclude)
+
+
 def _carry_out(
     chosen: argparse.Namespace, settings: Settings, hook_input: HookInput, run: Run
-) -> tuple[str, int]:
-    """Answer or enqueue an event; return the model's text and the number of findings."""
+) -> tuple[str, str]:
+    """Answer or enqueue an event; return the texts for the model and for the user."""
     principal = principal_of(replace(settings, agent=settings.agent or chosen.client))
-    if chosen.name in _ASKING:
-        event = make_event(chosen.name, chosen.client, hook_input, [], apart=settings.worktrees_apart)
-        return _answer(settings, principal, event, run)
     apart = settings.worktrees_apart
-    if enqueue(settings.data, principal, chosen.name, chosen.client, hook_input, os.environ, apart=apart):
+    if chosen.name in ASKING:
+        event = make_event(chosen.name, chosen.client, hook_input, [], apart=apart)
+        return _answer(settings, principal, event, run)
+    is_new = enqueue(
+        settings.data, principal, chosen.name, chosen.client, hook_input, os.environ, apart=apart
+    )
+    if is_new and not run.waited:
         with suppress(NoOwnerError, ControlSocketError):  # without an owner that replies the event waits
             call(settings.data, Drain(), patience=_POKE_SECONDS)
-    return "", 0
+    return "", ""
 
 
-def _answer(settings: Settings, principal: Principal, event: HookEvent, run: Run) -> tuple[str, int]:
+def _answer(settings: Settings, principal: Principal, event: HookEvent, run: Run) -> tuple[str, str]:
     request = Hook(principal=principal, event=event)
     try:
         reply = call(settings.data, request, patience=max(run.rest - _RESERVE_SECONDS, _RESERVE_SECONDS))
     except NoOwnerError:
         if not (settings.data / DATA_FILE).exists():  # there is no store yet
-            return "", 0
+            return "", ""
         found = _answer_here(settings, principal, event, run)
     else:
         found = msgspec.json.decode(reply, type=HookAnswer)
-    is_partial = found.context and found.partial
-    return f"{found.context}\n{_PARTIAL}" if is_partial else found.context, found.found
+    return texts_of(found)
 
 
 def _answer_here(settings: Settings, principal: Principal, event: HookEvent, run: Run) -> HookAnswer:
@@ -113,14 +127,6 @@ def _answer_here(settings: Settings, principal: Principal, event: HookEvent, run
             return msgspec.structs.replace(found, partial=found.partial or runtime.role == "owner")
 
     return trio.run(ask)
-
-
-def _of_findings(number: int) -> str:
-    what = "one thing that may be" if number == 1 else f"{number} things that may be"
-    return (
-        f"Greenroom: {what} worth remembering came up since your last session. `greenroom review list` "
-        "shows them; no session is given them before you accept them."
-    )
 
 
 def _with_failures(client: str, folder: Path, context: str, message: str) -> tuple[str, str]:
