@@ -51,6 +51,8 @@ class GreenroomOptions(CommonConfig, total=False):
         languages: Several languages instead of one.
         extractor: Extracts memories from hook events of this store; plain rules by default. The owner process
             decides.
+        reviewed_only: Whether hooks give sessions no memory before its review, not even what the person
+            typed; False by default. The owner process decides.
         actors: Further actor classes.
         indexes: Further shared indexes.
         queries: Further queries and procedures.
@@ -81,6 +83,7 @@ class GreenroomOptions(CommonConfig, total=False):
     language: str | Sequence[str]
     languages: Sequence[str]
     extractor: Extractor | None
+    reviewed_only: bool
     actors: Iterable[type[Actor]]
     indexes: Iterable[Index]
     queries: Iterable[type[Procedure[Any]]]
@@ -122,6 +125,7 @@ class CheckedOptions:
     embedder: EmbedderChoice
     languages: Sequence[str]
     extractor: Extractor | None
+    reviewed_only: bool
     actors: tuple[type[Actor], ...]
     indexes: tuple[Index, ...]
     queries: tuple[type[Procedure[Any]], ...]
@@ -159,6 +163,7 @@ def check_greenroom_options(function: str, options: GreenroomOptions) -> Checked
         embedder=_embedder(function, given),
         languages=_languages(given),
         extractor=given.get("extractor"),
+        reviewed_only=_flag("reviewed_only", given.get("reviewed_only", False)),
         actors=tuple(given.get("actors", ())),
         indexes=tuple(given.get("indexes", ())),
         queries=tuple(given.get("queries", ())),
@@ -183,9 +188,7 @@ def _encryption(function: str, given: Mapping[str, Any]) -> dict[str, Encryption
 
     With a key, or ``encrypt``, the store is never opened unencrypted.
     """
-    encrypt = given.get("encrypt", "encryption_key" in given)
-    if not isinstance(encrypt, bool):
-        raise TypeError(f"encrypt is {encrypt!r}, but True or False is allowed")
+    encrypt = _flag("encrypt", given.get("encrypt", "encryption_key" in given))
     if "encryption_key" not in given:
         if encrypt:
             raise ValueError(f"encrypt needs a key: give {function}() an encryption_key; {_KEY_ALLOWED}")
@@ -248,6 +251,12 @@ def _tiers(sizes: Any) -> TierSizes:
             f"conversation_tiers is {sizes!r}, but three whole numbers such as (20, 80, 200) are allowed"
         )
     return parse_tiers([_count("conversation_tiers", each, 0) for each in sizes])
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} is {value!r}, but True or False is allowed")
+    return value
 
 
 def _count(name: str, value: Any, least: int, most: int | None = None) -> int:

@@ -10,6 +10,7 @@ from typing import Final
 from greenroom.actors.content.text.truncate import truncate_middle
 from greenroom.actors.hooks.extraction.findings import Finding, find_error_line
 from greenroom.actors.hooks.extraction.strip_quotes import strip_quotes
+from greenroom.actors.hooks.extraction.typed_words import is_pasted
 from greenroom.actors.sessions.requests.hook_events import HookEvent, Turn
 from greenroom.actors.sessions.requests.hook_messages import ClientSession, KeptTurn
 
@@ -71,9 +72,13 @@ def count_files(turns: Iterable[Turn]) -> list[tuple[str, int]]:
 
 
 def last_request(turns: Sequence[Turn]) -> str:
-    """Return the beginning of the person's last turn that has words of their own."""
-    requests = (" ".join(strip_quotes(turn.text)) for turn in reversed(turns) if turn.role == "user")
-    return next(filter(None, requests), "")[:MOST_REQUEST]
+    """Return the beginning of the last turn that the person typed."""
+    return next(filter(None, (to_request(turn.text) for turn in reversed(turns) if turn.role == "user")), "")
+
+
+def to_request(text: str) -> str:
+    """Return the beginning of the person's own words in a turn; empty if it may have pasted text."""
+    return "" if is_pasted(text) else " ".join(strip_quotes(text))[:MOST_REQUEST]
 
 
 def _calls(calls: Sequence[Turn]) -> list[KeptTurn]:
@@ -131,5 +136,10 @@ def _call(turn: Turn) -> str:
 
 def finding_key(finding: Finding, of: ClientSession) -> str:
     """Return the key of a finding's memory; the same finding always gets the same key."""
-    name = f"{of.project}\0{finding.rule}\0{' '.join(finding.text.split())}"
-    return f"{finding.rule}-{blake2b(name.encode(), digest_size=10).hexdigest()}"
+    return key_of(finding.rule, finding.text, of.project)
+
+
+def key_of(rule: str, text: str, project: str) -> str:
+    """Return the key of a finding's memory by its parts; it is tied to the text."""
+    name = f"{project}\0{rule}\0{' '.join(text.split())}"
+    return f"{rule}-{blake2b(name.encode(), digest_size=10).hexdigest()}"

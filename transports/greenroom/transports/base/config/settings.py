@@ -277,6 +277,11 @@ class Settings:
         boolean,
         "index no workspaces: searches for code go by what was indexed before, and say so",
     )
+    reviewed_only: bool = setting(
+        False,
+        boolean,
+        "hooks give sessions no memory before you have accepted it, not even what you typed yourself",
+    )
     learn_workflows: bool = setting(
         False,
         boolean,

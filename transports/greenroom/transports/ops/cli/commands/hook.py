@@ -55,7 +55,7 @@ def hook(chosen: argparse.Namespace, resolved: Resolved) -> int:
     try:
         hook_input = read(chosen.client, read_object(0))
         context, found = _carry_out(chosen, resolved.settings, hook_input, run)
-        message = _of_findings(found) if found else ""
+        message = _of_findings(found, reviewed_only=resolved.settings.reviewed_only) if found else ""
     except Exception as error:  # noqa: BLE001 - the client needs a reply in any case
         run.fail(sentence_of(error))
     if chosen.name == "session-start":
@@ -114,11 +114,14 @@ def _answer_here(settings: Settings, principal: Principal, event: HookEvent, run
     return trio.run(ask)
 
 
-def _of_findings(number: int) -> str:
+def _of_findings(number: int, *, reviewed_only: bool) -> str:
     what = "one thing that may be" if number == 1 else f"{number} things that may be"
+    given = "no session is given them before you accept them" if reviewed_only else (
+        "sessions are given what you typed yourself, marked as not reviewed, and the rest once you accept it"
+    )
     return (
         f"Greenroom: {what} worth remembering came up since your last session. `greenroom review list` "
-        "shows them; no session is given them before you accept them."
+        f"shows them; {given}."
     )
 
 

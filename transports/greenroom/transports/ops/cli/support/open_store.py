@@ -74,6 +74,7 @@ async def open_store(
         audit_bytes=settings.audit_size if serves else None,
         embedder=embedder,
         languages=settings.language,
+        reviewed_only=settings.reviewed_only,
         options=options,
         secrets=settings.secrets,
         encryption=encryption(settings),
