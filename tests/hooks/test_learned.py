@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.hook_events import OTHERS, PROJECT, Client, call, fill, model, user
 
+from bench.extraction import HALVES, cases_of
 from greenroom.actors import (
     Finding,
     ForgetMemory,
@@ -17,8 +18,9 @@ from greenroom.actors import (
     UpdateMemory,
 )
 from greenroom.actors.hooks.extraction.extraction import found_in
+from greenroom.actors.hooks.extraction.orders import orders_model
 from greenroom.actors.hooks.extraction.turns import finding_key, session_of
-from greenroom.actors.hooks.extraction.typed_words import is_pasted, orders_model, typed_in
+from greenroom.actors.hooks.extraction.typed_words import is_pasted, typed_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -255,8 +257,6 @@ def test_an_order_about_tools_permissions_secrets_people_or_these_rules_waits(te
 
 @pytest.mark.promise("rules.own-words")
 def test_nine_of_ten_labelled_statements_that_people_typed_are_given_at_once() -> None:
-    from bench.extraction import HALVES, cases_of
-
     typed = found = 0
     for case in (case for half in HALVES for case in cases_of(half) if len(case.turns) == 1):
         findings = [each for each in found_in(case.turns) if not is_pasted(case.turns[0].text)]

@@ -87,7 +87,8 @@ class AnswerHook(Procedure[HookAnswer], frozen=True, kw_only=True):
         if not _reviewed_only():
             left = self.max_tokens - estimate_tokens(delimit(event.id, sections))
             learned = await find_learned(context, event, prompt, state, left, lines)
-            sections, lines = [*sections, Section(LEARNED, [each.text for each in learned])], [*lines, *learned]
+            sections = [*sections, Section(LEARNED, [each.text for each in learned])]
+            lines = [*lines, *learned]
         text = delimit(event.id, sections)
         memories = [line.memory for line in lines if line.memory is not None]
         given = Given(

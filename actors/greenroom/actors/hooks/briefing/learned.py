@@ -51,11 +51,8 @@ async def find_learned(
     """Find unreviewed memories that the user typed in this project, within what is left of a budget.
 
     The hooks themselves noted what was typed. An agent can mark no memory as typed, and a memory that was
-    changed does not fit its key any more.
-
-    Args:
-        prompt: The prompt that they must probably answer; empty at a session's start.
-        given: The lines of reviewed memories, which come first.
+    changed does not fit its key any more. At a session's start ``prompt`` is empty. The lines in ``given``
+    come before.
     """
     hits = [hit for hit in await _unreviewed(context, event, prompt) if _is_unchanged(hit, event)]
     if not hits:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
@@ -28,6 +29,7 @@ _REPEATED: Final = 20
 """A sentence of at least this many characters that is also in a tool's output counts as the tool's."""
 MOST_REQUEST: Final = 300
 """The injection log has at most this many characters of a person's request."""
+_FENCED: Final = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1[^\n]*|\Z)", re.MULTILINE | re.DOTALL)
 _PROJECT: Final = 128
 
 
@@ -77,8 +79,9 @@ def last_request(turns: Sequence[Turn]) -> str:
 
 
 def to_request(text: str) -> str:
-    """Return the beginning of the person's own words in a turn; empty if it may have pasted text."""
-    return "" if is_pasted(text) else " ".join(strip_quotes(text))[:MOST_REQUEST]
+    """Return the beginning of the person's own words beside code; empty if they may be pasted."""
+    words = _FENCED.sub("", text)
+    return "" if is_pasted(words) else " ".join(strip_quotes(words))[:MOST_REQUEST]
 
 
 def _calls(calls: Sequence[Turn]) -> list[KeptTurn]:

@@ -116,9 +116,9 @@ def _answer_here(settings: Settings, principal: Principal, event: HookEvent, run
 
 def _of_findings(number: int, *, reviewed_only: bool) -> str:
     what = "one thing that may be" if number == 1 else f"{number} things that may be"
-    given = "no session is given them before you accept them" if reviewed_only else (
-        "sessions are given what you typed yourself, marked as not reviewed, and the rest once you accept it"
-    )
+    given = "what you typed yourself is given as not reviewed, the rest once you accept it"
+    if reviewed_only:
+        given = "no session is given them before you accept them"
     return (
         f"Greenroom: {what} worth remembering came up since your last session. `greenroom review list` "
         f"shows them; {given}."
