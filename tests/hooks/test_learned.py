@@ -41,6 +41,11 @@ def learned(given: str) -> str:
     return given.partition(HEADING)[2]
 
 
+def confirmed(given: str) -> str:
+    """Return what stands before that section, and before the end."""
+    return given.partition(HEADING)[0].partition("</")[0]
+
+
 async def unreviewed(client: Client) -> list[MemoryView]:
     page = await client.agent.ask(ListMemories(filters=MemoryFilters(unreviewed=True), limit=200))
     return page.memories
@@ -55,16 +60,15 @@ async def test_what_was_typed_is_given_marked_and_last_with_the_command_that_for
         await ann.tells("stop", user(f"{TABS} {DECIDED}"), LATER)
         found = {each.tags[0]: each for each in await unreviewed(ann)}
         started = await ann.starts("s2")
-        confirmed, _, typed = started.partition(HEADING)
-        assert "Tests are written first" in confirmed
-        assert "cents" not in confirmed
+        assert "Tests are written first" in confirmed(started)
+        assert "cents" not in confirmed(started)
         day = found["decision"].created_at
         for each in found.values():
             line = (
                 f"- {each.content} [learned, not reviewed, {day:%Y-%m-%d}; to forget it: "
                 f"greenroom review forget {each.memory_id}]"
             )
-            assert line in typed.splitlines()
+            assert line in learned(started).splitlines()
         asked = await ann.asks("Which indentation do we use in the Makefile of the shop?", "s3")
         assert "use tabs" in asked.partition(HEADING)[2]
         assert await ann.asks("Which indentation do we use in the Makefile of the shop?", "s3") == ""
@@ -107,9 +111,9 @@ async def test_what_was_typed_hides_and_replaces_nothing(enter: Enter) -> None:
         for number in range(30):
             await ann.tells("stop", user(f"Always use {number} workers for job {number} of the shop."), LATER)
         small = await ann.starts("s1", reason="clear", max_tokens=400)
-        assert small.partition(HEADING)[0] == before.partition("</")[0]
+        assert confirmed(small) == confirmed(before)
         full = await ann.starts("s1", reason="clear")
-        assert full.partition(HEADING)[0] == whole.partition("</")[0]
+        assert confirmed(full) == confirmed(whole)
         assert 1 < learned(full).count("- Always use") <= 8
         assert full.count("of the house") == 8
 
@@ -164,6 +168,7 @@ SOURCES: dict[str, list[Turn]] = {
     "tool output repeated": [call("Bash", command="cat a", text=TABS), user(TABS), LATER],
     "hidden characters": [user(f"{TABS}\u200b")],
     "a page's blanks": [user(TABS.replace(" ", "\u00a0", 1) + f" {DECIDED}")],
+    "a program's prompt": [user(TABS, by_program=True), LATER],
     "an order": [user(ORDER), LATER],
 }
 

@@ -53,7 +53,7 @@ def typed_in(
         if turn.role != "user":
             others.append(_plain(turn.text))
             continue
-        if not waiting or is_pasted(turn.text):
+        if not waiting or turn.by_program or is_pasted(turn.text):
             continue
         words = _plain(" ".join(_own_words(turn.text)))
         own = [each for each in waiting if each in words and not any(each in other for other in others)]

@@ -90,6 +90,7 @@ def _to_turn(turn: RawTurn) -> Turn:
         wrote=call.wrote,
         failed=call.failed,
         at=turn.at,
+        by_program=turn.by_program,
     )
 
 
