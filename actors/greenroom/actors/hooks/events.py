@@ -18,7 +18,8 @@ from greenroom.actors.core.base.threads import run_in_thread
 from greenroom.actors.core.replies.paging import estimate_tokens
 from greenroom.actors.hooks.actor import hook_address
 from greenroom.actors.hooks.briefing.briefing import build_briefing, count_unreviewed
-from greenroom.actors.hooks.briefing.context_lines import Line, is_used
+from greenroom.actors.hooks.briefing.changed_decisions import CHANGED, find_changed
+from greenroom.actors.hooks.briefing.context_lines import Line, is_used, to_section
 from greenroom.actors.hooks.briefing.learned import LEARNED, find_learned, namespace_of
 from greenroom.actors.hooks.briefing.prompt_memories import find_memories, is_trivial
 from greenroom.actors.hooks.extraction.extraction import carry_over, found_in
@@ -81,14 +82,14 @@ class AnswerHook(Procedure[HookAnswer], frozen=True, kw_only=True):
         if is_start:
             found = await count_unreviewed(context, event, state) if fresh else 0
             sections, lines, left_out = await build_briefing(context, event, state, budget)
+            changed = await find_changed(context, event, state, self._left(sections))
+            sections, lines = [*sections, to_section(CHANGED, changed)], [*lines, *changed]
         else:
             lines, partial, least, left_out = await find_memories(context, event, prompt, state, budget)
-            sections = [Section("Memories that may matter for this prompt", [each.text for each in lines])]
+            sections = [to_section("Memories that may matter for this prompt", lines)]
         if not _reviewed_only():
-            left = self.max_tokens - estimate_tokens(delimit(event.id, sections))
-            learned = await find_learned(context, event, prompt, state, left, lines)
-            sections = [*sections, Section(LEARNED, [each.text for each in learned])]
-            lines = [*lines, *learned]
+            learned = await find_learned(context, event, prompt, state, self._left(sections), lines)
+            sections, lines = [*sections, to_section(LEARNED, learned)], [*lines, *learned]
         text = delimit(event.id, sections)
         memories = [line.memory for line in lines if line.memory is not None]
         given = Given(
@@ -111,6 +112,11 @@ class AnswerHook(Procedure[HookAnswer], frozen=True, kw_only=True):
             partial=partial,
             found=found,
         )
+
+    def _left(self, sections: Sequence[Section]) -> int:
+        """Return what sections leave of the token budget."""
+        used = max(envelope_tokens(), estimate_tokens(delimit(self.event.id, sections)))
+        return self.max_tokens - used
 
 
 logger = logging.getLogger(__name__)

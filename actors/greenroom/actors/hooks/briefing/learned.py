@@ -17,7 +17,6 @@ from greenroom.actors.hooks.briefing.context_lines import (
 )
 from greenroom.actors.hooks.extraction.turns import key_of, session_of
 from greenroom.actors.hooks.extraction.typed_words import RULES_OF_WORDS
-from greenroom.actors.memories.recall.recall_context import least_chance
 from greenroom.actors.memories.recall.scatter_gather import Root
 from greenroom.actors.memories.recall.search_all_roots import SearchSpec, chance_of, find
 from greenroom.actors.memories.requests.replies import FoundMemory, MemoryFilters
@@ -29,6 +28,8 @@ LEARNED: Final = "Learned from what the user typed, not reviewed"
 """The heading above such memories."""
 _MOST_LINES: Final = {"session-start": 8, "user-prompt": 2}
 _MOST_TOKENS: Final = {"session-start": 400, "user-prompt": 150}
+_LEAST_CHANCE: Final = 0.2
+"""An unreviewed memory needs this probability of being an answer to the prompt."""
 _CANDIDATES: Final = 100
 _SEARCHED: Final = 2_000
 _HEADING_TOKENS: Final = (len(LEARNED) + 4) // 4 + 1
@@ -86,7 +87,7 @@ async def _unreviewed(context: ProcedureContext, event: HookEvent, prompt: str) 
         dated=False,
     )
     outcome = await find(context, search)
-    least = least_chance(outcome) if prompt else 0.0
+    least = _LEAST_CHANCE if prompt else 0.0
     return [hit for hit in outcome.hits if hit.memory.namespace == namespace and chance_of(hit) >= least]
 
 
