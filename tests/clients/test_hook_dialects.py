@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,12 +14,8 @@ from greenroom.actors.content.text.private_parts import PRIVATE
 from greenroom.transports.clients.hooks.client_json import NotUnderstoodError
 from greenroom.transports.clients.hooks.dialects import DIALECTS, answer, read
 from greenroom.transports.clients.hooks.tool_calls import ToolCall
-from greenroom.transports.clients.hooks.transcript import read_tail
 from greenroom.transports.clients.hooks.turns import Conversation
 from greenroom.transports.clients.table import HOOK_CLIENTS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MEMBERS = (
     *("session_id", "conversation_id", "cwd", "workspace_roots", "transcript_path", "prompt", "source"),
@@ -196,29 +192,6 @@ def test_what_a_program_passes_to_a_client_is_told_apart() -> None:
 
     assert passed(entrypoint="cli", origin={"kind": "human"}, promptSource="typed") == [False]
     assert passed(entrypoint="sdk-cli") == passed(promptSource="sdk") == [True]
-
-
-@pytest.mark.parametrize(
-    ("source", "told"),
-    [
-        ("cli", [False]),
-        ("exec", [True]),
-        ({"subagent": "review"}, []),
-        ({"subagent": {"thread_spawn": {}}}, []),
-    ],
-)
-def test_a_rollout_of_codex_tells_who_wrote_the_prompts(
-    source: object, told: list[bool], tmp_path: Path
-) -> None:
-    path = tmp_path / "rollout.jsonl"
-    path.write_text(line(type="session_meta", payload={"id": "s", "source": source}) + "\n")
-    place = DIALECTS["codex"].transcripts
-    assert place is not None
-    _, kept = read_tail(str(path), place, None)
-    with path.open("a") as file:
-        file.write(line(type="event_msg", payload={"type": "user_message", "message": "Fix it"}) + "\n")
-    found, _ = read_tail(str(path), place, kept)
-    assert [turn.by_program for turn in found] == told
 
 
 def test_a_call_is_told_with_its_result_and_nothing_of_a_result_is_the_persons() -> None:

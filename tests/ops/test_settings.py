@@ -78,6 +78,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
         tuple
     ),
     "no_index": st.booleans(),
+    "reviewed_only": st.booleans(),
     "learn_workflows": st.booleans(),
     "embedder": st.sampled_from(
         [
