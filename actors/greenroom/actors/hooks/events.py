@@ -219,7 +219,7 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
 
 
 class _Found(NamedTuple):
-    """The findings in turns, those of them that the person typed, and the turns that the next event needs."""
+    """The findings in turns, the typed ones, and the turns that the next event needs."""
 
     findings: list[Finding]
     typed: list[Finding]

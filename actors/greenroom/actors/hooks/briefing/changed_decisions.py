@@ -1,4 +1,4 @@
-"""Decisions of the user that somebody else changed: the user's own last version, and who changed it."""
+"""Decisions of the user that others changed, in the user's own last version."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def find_changed(
 
 def _render(changed: OverwrittenMemory) -> Line:
     own = changed.own
-    by = segment(changed.by)[:_NAME] or "somebody"
+    by = segment(changed.by)[:_NAME] or "someone"
     call = f'retrieve_memory(memory_id="{own.memory_id}")'
     source = (
         f"the user's version {own.version}, {own.updated_at:%Y-%m-%d}; changed since by {by}, "

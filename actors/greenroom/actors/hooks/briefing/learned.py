@@ -1,4 +1,4 @@
-"""What hooks learned from the person's typed words, which they give before a review, marked and last."""
+"""What hooks learned from typed words, and give before a review, marked and last."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _HEADING_TOKENS: Final = (len(LEARNED) + 4) // 4 + 1
 
 
 def namespace_of(principal: Principal, project: str) -> str:
-    """Return the namespace of what hooks find in a project; nobody but the user sees it."""
+    """Return the namespace of what hooks find in a project, which its user alone sees."""
     owner = user_namespace(principal)
     return f"{owner}:{segment(project)}" if project else owner
 
@@ -49,7 +49,7 @@ async def find_learned(
     budget: int,
     given: Sequence[Line],
 ) -> list[Line]:
-    """Find unreviewed memories that the user typed in this project, within what is left of a budget.
+    """Find unreviewed memories that the user typed in this project, within a budget.
 
     The hooks themselves noted what was typed. An agent can mark no memory as typed, and a memory that was
     changed does not fit its key any more. At a session's start ``prompt`` is empty. The lines in ``given``

@@ -1,4 +1,4 @@
-"""Tell statements about a project from orders to the model about itself, which wait for a review."""
+"""Recognise orders to the model about itself, which wait for a review."""
 
 from __future__ import annotations
 
@@ -58,9 +58,10 @@ _REPORT: Final = re.compile(
 
 
 def orders_model(statement: str) -> bool:
-    """Return whether a statement may be an order about tools, permissions, secrets, people or these rules.
+    """Return whether a statement may be an order to the model about itself.
 
-    The words of others that a person reports count, too. So do letters that could disguise a word.
+    Its tools, permissions, secrets, other people and these rules are meant. The words of others that a person
+    reports count, too, and so do letters that could disguise a word.
     """
     return (
         _ORDER.search(statement) is not None

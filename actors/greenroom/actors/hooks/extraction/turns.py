@@ -79,7 +79,7 @@ def last_request(turns: Sequence[Turn]) -> str:
 
 
 def to_request(text: str) -> str:
-    """Return the beginning of the person's own words beside code; empty if they may be pasted."""
+    """Return the beginning of the typed words beside code; empty if they may be pasted."""
     words = _FENCED.sub("", text)
     return "" if is_pasted(words) else " ".join(strip_quotes(words))[:MOST_REQUEST]
 
@@ -143,6 +143,6 @@ def finding_key(finding: Finding, of: ClientSession) -> str:
 
 
 def key_of(rule: str, text: str, project: str) -> str:
-    """Return the key of a finding's memory by its parts; it is tied to the text."""
+    """Return the key of a finding's memory, which is tied to the text."""
     name = f"{project}\0{rule}\0{' '.join(text.split())}"
     return f"{rule}-{blake2b(name.encode(), digest_size=10).hexdigest()}"

@@ -1,6 +1,6 @@
-"""Tell which findings are the person's own typed words, and order the model nothing about itself.
+"""Choose the findings that the person typed, and that order the model nothing about itself.
 
-Such findings are given to later sessions before a review, so each doubt counts against them. A short sentence
+They are given to later sessions before a review, so each doubt counts against them. A short sentence
 that was pasted looks like a typed one.
 """
 
@@ -41,7 +41,7 @@ _QUOTATION: Final = re.compile(
 def typed_in(
     findings: Iterable[Finding], turns: Sequence[Turn], before: Sequence[Turn] = ()
 ) -> list[Finding]:
-    """Return the findings that the person typed, in order; ``before`` are turns that were carried over."""
+    """Return the findings that the person typed; ``before`` are turns that were carried over."""
     waiting = {
         _plain(each.text): each
         for each in findings
@@ -62,7 +62,7 @@ def typed_in(
 
 
 def is_pasted(text: str) -> bool:
-    """Return whether a turn may have pasted text: it is long, or has what people do not type."""
+    """Return whether a turn is long, or has what people do not type."""
     return (
         len(text) > MOST_CHARACTERS
         or len(text.strip().splitlines()) > MOST_LINES
@@ -77,7 +77,7 @@ def _own_words(text: str) -> Iterator[str]:
 
 
 def _has_hidden(text: str) -> bool:
-    """Return whether a text has characters that come from pages and programs, not from a keyboard."""
+    """Return whether a text has characters of pages and programs, not of a keyboard."""
     return any(
         each == "\u00a0" or unicodedata.category(each) in {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
         for each in text

@@ -48,7 +48,7 @@ def _is_overwritten(repository: MemoryRepository, context: Context, entry: Entry
 
 
 def _read(repository: MemoryRepository, context: Context, entry: Entry) -> Slices[OverwrittenMemory | None]:
-    """Return the owner's version; None if it is gone, large, unreviewed, or if another memory replaced it."""
+    """Return the owner's version; None if it is gone, large, unreviewed or replaced."""
     details = entry.details or PLAIN
     number = details.own_version
     assert number is not None, "the memory was changed by others"

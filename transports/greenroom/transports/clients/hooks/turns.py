@@ -135,7 +135,7 @@ class Conversation:
 
 
 def _is_persons(line: object) -> bool:
-    """Return whether the text of a line can be the person's: no result, command or message of a program."""
+    """Return whether the text of a line can be the person's, not a program's."""
     message = line.get("message") if isinstance(line, dict) else None
     if not (isinstance(line, dict) and isinstance(message, dict)):
         return True
