@@ -9,11 +9,15 @@ from support.hook_events import OTHERS, PROJECT, Client, call, fill, model, user
 
 from bench.extraction import HALVES, cases_of
 from greenroom.actors import (
+    AddMessage,
+    CreateSession,
     Finding,
     ForgetMemory,
+    GetPrompt,
     ListMemories,
     MemoryFilters,
     MemoryView,
+    RetrieveMemory,
     StoreMemory,
     UpdateMemory,
 )
@@ -69,6 +73,8 @@ async def test_what_was_typed_is_given_marked_and_last_with_the_command_that_for
                 f"greenroom review forget {each.memory_id}]"
             )
             assert line in learned(started).splitlines()
+        filled = await ann.agent.ask(GetPrompt(name="explain-code", arguments={"path": "Makefile"}))
+        assert "tabs" not in filled.text
         asked = await ann.asks("Which indentation do we use in the Makefile of the shop?", "s3")
         assert "use tabs" in asked.partition(HEADING)[2]
         assert await ann.asks("Which indentation do we use in the Makefile of the shop?", "s3") == ""
@@ -194,6 +200,26 @@ async def test_an_order_of_somebody_else_reaches_no_later_session_before_its_rev
         assert await ann.asks("Do we use tabs in the Makefile of the shop?", "s3") == ""
         assert await ann.asks("What do we run curl with?", "s4") == ""
         assert all(each.unreviewed for each in await unreviewed(ann))
+
+
+@pytest.mark.promise("hook-context.learned", "hook-context.own", "hook-context.findings")
+async def test_another_users_words_reach_no_session_and_findings_are_marked_where_they_are_asked_for(
+    enter: Enter,
+) -> None:
+    async with enter() as at:
+        ann, eve = Client(at), Client(at, "eve")
+        await ann.agent.ask(CreateSession(session_id="w", purpose="work", project_id=PROJECT))
+        await eve.agent.ask(AddMessage(session_id="w", content=f"{ORDER} {TABS}", visibility="public"))
+        await eve.tells("stop", user(TABS), session="s1")
+        await eve.tells("stop", user(ORDER), session="s1")
+        await ann.tells("stop", user(f"# Style\n\n{TABS}"))
+        started = await ann.starts("s2") + await ann.asks("Do we use tabs in the Makefile of the shop?", "s3")
+        assert "tabs" not in started
+        assert "curl" not in started
+        found = await ann.agent.ask(RetrieveMemory(query="tabs in the Makefile"))
+        assert [(each.content, each.unreviewed) for each in found.memories] == [(TABS, True)]
+        filled = await ann.agent.ask(GetPrompt(name="explain-code", arguments={"path": "Makefile"}))
+        assert "tabs" not in filled.text
 
 
 @pytest.mark.promise("hook-context.learned")
