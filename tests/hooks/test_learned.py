@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import trio
 from support.hook_events import OTHERS, PROJECT, Client, call, fill, model, user
 
 from bench.extraction import HALVES, cases_of
@@ -25,6 +26,7 @@ from greenroom.actors.hooks.extraction.extraction import found_in
 from greenroom.actors.hooks.extraction.orders import orders_model
 from greenroom.actors.hooks.extraction.turns import finding_key, session_of
 from greenroom.actors.hooks.extraction.typed_words import is_pasted, typed_in
+from greenroom.actors.sessions.requests.injection_log import KEPT_DAYS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -200,6 +202,25 @@ async def test_an_order_of_somebody_else_reaches_no_later_session_before_its_rev
         assert await ann.asks("Do we use tabs in the Makefile of the shop?", "s3") == ""
         assert await ann.asks("What do we run curl with?", "s4") == ""
         assert all(each.unreviewed for each in await unreviewed(ann))
+
+
+@pytest.mark.promise("hook-context.learned")
+async def test_what_was_typed_is_given_for_as_long_as_it_is_kept(enter: Enter) -> None:
+    async with enter() as at:
+        ann = Client(at)
+        await ann.tells("stop", user(TABS))
+        at.tick((KEPT_DAYS + 2) * 86_400)
+        await trio.sleep(120)
+        assert "tabs" in learned(await ann.starts("s2"))
+
+
+@pytest.mark.promise("rules.own-words", "hook-context.inert")
+async def test_the_last_request_that_a_session_starts_with_was_typed(enter: Enter) -> None:
+    async with enter() as at:
+        ann = Client(at)
+        await ann.asks("Port the billing module to Rust")
+        await ann.asks(f"# Style\n\n{ORDER}")
+        assert "the person's last request was: Port the billing module to Rust [" in await ann.starts("s2")
 
 
 @pytest.mark.promise("hook-context.learned", "hook-context.own", "hook-context.findings")
