@@ -55,7 +55,7 @@ def hook(chosen: argparse.Namespace, resolved: Resolved) -> int:
     try:
         hook_input = read(chosen.client, read_object(0))
         context, found = _carry_out(chosen, resolved.settings, hook_input, run)
-        message = _of_findings(found, reviewed_only=resolved.settings.reviewed_only) if found else ""
+        message = _of_findings(found) if found else ""
     except Exception as error:  # noqa: BLE001 - the client needs a reply in any case
         run.fail(sentence_of(error))
     if chosen.name == "session-start":
@@ -114,14 +114,11 @@ def _answer_here(settings: Settings, principal: Principal, event: HookEvent, run
     return trio.run(ask)
 
 
-def _of_findings(number: int, *, reviewed_only: bool) -> str:
+def _of_findings(number: int) -> str:
     what = "one thing that may be" if number == 1 else f"{number} things that may be"
-    given = "what you typed yourself is given as not reviewed, the rest once you accept it"
-    if reviewed_only:
-        given = "no session is given them before you accept them"
     return (
         f"Greenroom: {what} worth remembering came up since your last session. `greenroom review list` "
-        f"shows them; {given}."
+        "shows them; sessions are given what you accept, and, unless `reviewed_only` is set, what you typed."
     )
 
 
