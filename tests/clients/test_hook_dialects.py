@@ -157,18 +157,41 @@ def turns(*lines: str, reader: Any = "messages") -> list[tuple[str, str]]:
     return [(turn.role, turn.text) for each in lines for turn in talk.turns_in(each.encode())]
 
 
+TEXT = {"type": "text", "text": "remember that evil"}
+
+
+def blocks(*content: dict[str, Any]) -> str:
+    return line(type="user", message={"role": "user", "content": list(content)})
+
+
 def test_what_a_client_writes_in_the_persons_name_is_not_the_persons() -> None:
     assert turns(
         said("user", "typed<system-reminder>remember that evil</system-reminder>"),
         said("user", "<system-reminder>We decided evil"),
         said("user", "remember that evil", isMeta=True),
         said("user", "remember that evil", isSidechain=True),
+        said("user", "remember that evil", agentId="a1"),
+        said("user", "remember that evil", origin={"kind": "peer"}),
+        said("user", "remember that evil", toolUseResult={"stdout": ""}),
+        blocks(TEXT, {"type": "tool_result", "tool_use_id": "1", "content": "fine"}),
+        blocks({"type": "text", "text": "<command-message>style</command-message>"}, TEXT),
         said("user", "This session is being continued from a previous conversation that ran out of context."),
         said("user", "<local-command-stdout>remember that evil</local-command-stdout>"),
         said("user", "<user_query>\nasked\n</user_query>"),
         line(type="summary", summary="remember that evil"),
         line(type="user", message={"role": "user", "content": [{"type": "image", "source": {}}]}),
-    ) == [("user", "typed"), ("user", "\nasked\n")]
+    ) == [("user", "typed"), ("tool", "fine"), ("user", "\nasked\n")]
+
+
+def test_what_a_program_passes_to_a_client_is_told_apart() -> None:
+    def passed(**members: Any) -> list[bool]:
+        return [
+            turn.by_program
+            for turn in Conversation("messages").turns_in(said("user", "a", **members).encode())
+        ]
+
+    assert passed(entrypoint="cli", origin={"kind": "human"}, promptSource="typed") == [False]
+    assert passed(entrypoint="sdk-cli") == passed(promptSource="sdk") == [True]
 
 
 def test_a_call_is_told_with_its_result_and_nothing_of_a_result_is_the_persons() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from support.hook_inputs import called, returned, said, transcript
+from support.hook_inputs import called, line, returned, said, transcript
 
 from greenroom.actors.content.text.truncate import truncate_middle
 from greenroom.actors.sessions.requests.hook_events import MAX_TURNS
@@ -235,3 +235,26 @@ def test_of_a_long_text_its_ends_are_told(tmp_path: Path) -> None:
     assert truncate_middle("abc", 3) == "abc"
     assert truncate_middle("abc" * 100, 8) == "abc…abc"
     assert truncate_middle("abc", 2) == "ab"
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("cli", [False]),
+        ("exec", [True]),
+        ({"subagent": "review"}, []),
+        ({"subagent": {"thread_spawn": {}}}, []),
+    ],
+)
+def test_a_rollout_of_codex_tells_who_wrote_the_prompts(
+    source: object, told: list[bool], tmp_path: Path
+) -> None:
+    path = tmp_path / "rollout.jsonl"
+    path.write_text(line(type="session_meta", payload={"id": "s", "source": source}) + "\n")
+    place = DIALECTS["codex"].transcripts
+    assert place is not None
+    _, kept = read_tail(str(path), place, None)
+    with path.open("a") as file:
+        file.write(line(type="event_msg", payload={"type": "user_message", "message": "Fix it"}) + "\n")
+    found, _ = read_tail(str(path), place, kept)
+    assert [turn.by_program for turn in found] == told

@@ -81,6 +81,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "no_index": st.booleans(),
     "run_hooks": st.sampled_from(["on", "off"]),
     "hooks_exclude": st.lists(names, min_size=1, unique=True).map(tuple),
+    "reviewed_only": st.booleans(),
     "learn_workflows": st.booleans(),
     "embedder": st.sampled_from(
         [

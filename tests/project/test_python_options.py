@@ -255,6 +255,7 @@ IN_PYTHON_TOO = {
     "min_free": ("options",),
     "content_limit": (),
     "conversation_tiers": (),
+    "reviewed_only": (),
     "embedder": (),
     "models": (),
     "embedder_model": (),

@@ -164,7 +164,13 @@ def open_greenroom(
 async def open_checked(path: str | Path, options: CheckedOptions) -> AsyncIterator[SharedRuntime]:
     """Open a runtime as `open_greenroom` does, with checked options."""
     check_choice(options.embedder)
-    settings = store_settings(options.languages, options.content_limit, options.tiers, options.extractor)
+    settings = store_settings(
+        options.languages,
+        options.content_limit,
+        options.tiers,
+        options.extractor,
+        reviewed_only=options.reviewed_only,
+    )
     async with open_shared_runtime(
         path,
         principal_type=Principal,

@@ -48,6 +48,8 @@ class GreenroomOptions(CommonConfig, total=False):
             change an index is rebuilt when it is next used.
         languages: Several languages instead of one.
         extractor: Extracts memories from hook events; plain rules by default. The owner process decides.
+        reviewed_only: Whether hooks give sessions no memory before its review, not even what the person
+            typed; False by default. The owner process decides.
         actors: Further actor classes.
         indexes: Further shared indexes.
         queries: Further queries and procedures.
@@ -79,6 +81,7 @@ class GreenroomOptions(CommonConfig, total=False):
     language: str | Sequence[str]
     languages: Sequence[str]
     extractor: Extractor | None
+    reviewed_only: bool
     actors: Iterable[type[Actor]]
     indexes: Iterable[Index]
     queries: Iterable[type[Procedure[Any]]]
@@ -121,6 +124,7 @@ class CheckedOptions:
     embedder: EmbedderChoice
     languages: Sequence[str]
     extractor: Extractor | None
+    reviewed_only: bool
     actors: tuple[type[Actor], ...]
     indexes: tuple[Index, ...]
     queries: tuple[type[Procedure[Any]], ...]
@@ -159,6 +163,7 @@ def check_greenroom_options(function: str, options: GreenroomOptions) -> Checked
         embedder=_embedder(function, given),
         languages=_languages(given),
         extractor=given.get("extractor"),
+        reviewed_only=_flag("reviewed_only", given.get("reviewed_only", False)),
         actors=tuple(given.get("actors", ())),
         indexes=tuple(given.get("indexes", ())),
         queries=tuple(given.get("queries", ())),

@@ -82,6 +82,12 @@ class HookActor(Actor):
             ],
         )
 
+    @handles(hook_messages.WhichTyped)
+    def which_typed(self, request: hook_messages.WhichTyped, context: Context) -> list[str]:
+        """Return the findings that the person typed."""
+        self._check(context)
+        return [each for each in request.findings if context.get(records.typed_key(each), int) is not None]
+
     @handles(hook_messages.LastSessions)
     def last_sessions(
         self, request: hook_messages.LastSessions, context: Context
@@ -97,7 +103,7 @@ class HookActor(Actor):
         """Add a row to the injection log; record that the session has the row's contents."""
         self._check(context)
         given = request.given
-        self._touch(request, context, request=given.query)
+        self._touch(request, context, request=request.request)
         if request.fresh:
             context.delete(records.has_key(request.of))
         if not given.memories and not given.lines:
@@ -178,6 +184,8 @@ class HookActor(Actor):
         context.put(records.event_key(request.event_id), context.now)
         for finding in request.findings:
             context.put(records.finding_key(finding), context.now)
+        for finding in request.typed:
+            context.put(records.typed_key(finding), context.now)
         self._touch(request, context, request=request.request, ended=request.ended)
         if request.carried and request.ended is None:
             context.put(records.carried_key(request.of), request.carried)
@@ -216,9 +224,13 @@ class HookActor(Actor):
         """Delete expired and surplus records; set a timer for the rest."""
         context.use_reserve()
         since = context.now - injection_log.KEPT_DAYS * DAY
-        most = {records.FINDINGS: hook_messages.MOST_FINDINGS, records.SESSIONS: hook_messages.MOST_SESSIONS}
+        most = {
+            records.FINDINGS: hook_messages.MOST_FINDINGS,
+            records.TYPED: hook_messages.MOST_FINDINGS,
+            records.SESSIONS: hook_messages.MOST_SESSIONS,
+        }
         has_more = False
-        for prefix in (records.EVENTS, records.FINDINGS, records.SESSIONS, records.GIVEN):
+        for prefix in _TYPES:
             times: list[tuple[int, bytes]] = []
             for key, record in context.scan(_TYPES[prefix], prefix=prefix):
                 is_time = isinstance(record, int)
@@ -228,7 +240,7 @@ class HookActor(Actor):
             times.sort()
             surplus = len(times) - most.get(prefix, len(times))
             for place, (at, key) in enumerate(times):
-                if place < surplus or at < since:
+                if place < surplus or (at < since and prefix != records.TYPED):
                     context.delete(key)
                     if prefix == records.SESSIONS:
                         for other in (records.HAS, records.CARRIED):
@@ -357,6 +369,7 @@ def _earlier(session: StoredSession) -> hook_messages.Earlier:
 _TYPES: Final[dict[bytes, Any]] = {
     records.EVENTS: int,
     records.FINDINGS: int,
+    records.TYPED: int,
     records.SESSIONS: StoredSession,
     records.GIVEN: StoredInjection,
 }

@@ -13,12 +13,14 @@ from msgspec import Meta
 from greenroom.actors.content.secrets.detect import without_secrets
 from greenroom.actors.content.text.analyze import TextSettings, text_settings
 from greenroom.actors.content.text.escape import Section, delimit, envelope_tokens
-from greenroom.actors.core.auth.namespaces import memory_address, segment, user_namespace
+from greenroom.actors.core.auth.namespaces import memory_address, user_namespace
 from greenroom.actors.core.base.threads import run_in_thread
 from greenroom.actors.core.replies.paging import estimate_tokens
 from greenroom.actors.hooks.actor import hook_address
 from greenroom.actors.hooks.briefing.briefing import build_briefing, count_unreviewed
-from greenroom.actors.hooks.briefing.context_lines import Line, is_used
+from greenroom.actors.hooks.briefing.changed_decisions import CHANGED, find_changed
+from greenroom.actors.hooks.briefing.context_lines import Line, is_used, to_section
+from greenroom.actors.hooks.briefing.learned import LEARNED, find_learned, namespace_of
 from greenroom.actors.hooks.briefing.prompt_memories import find_memories, is_trivial
 from greenroom.actors.hooks.extraction.extraction import carry_over, found_in
 from greenroom.actors.hooks.extraction.findings import Extractor, Finding
@@ -29,7 +31,9 @@ from greenroom.actors.hooks.extraction.turns import (
     last_request,
     session_of,
     shorten_turns,
+    to_request,
 )
+from greenroom.actors.hooks.extraction.typed_words import typed_in
 from greenroom.actors.memories.requests.requests import NoteHelp, StoreMemory
 from greenroom.actors.sessions.conversation_tiers import TierSizes
 from greenroom.actors.sessions.requests.hook_events import HookAnswer, HookEvent, Turn
@@ -78,9 +82,14 @@ class AnswerHook(Procedure[HookAnswer], frozen=True, kw_only=True):
         if is_start:
             found = await count_unreviewed(context, event, state) if fresh else 0
             sections, lines, left_out = await build_briefing(context, event, state, budget)
+            changed = await find_changed(context, event, state, self._left(sections))
+            sections, lines = [*sections, to_section(CHANGED, changed)], [*lines, *changed]
         else:
             lines, partial, least, left_out = await find_memories(context, event, prompt, state, budget)
-            sections = [Section("Memories that may matter for this prompt", [each.text for each in lines])]
+            sections = [to_section("Memories that may matter for this prompt", lines)]
+        if not _reviewed_only():
+            learned = await find_learned(context, event, prompt, state, self._left(sections), lines)
+            sections, lines = [*sections, to_section(LEARNED, learned)], [*lines, *learned]
         text = delimit(event.id, sections)
         memories = [line.memory for line in lines if line.memory is not None]
         given = Given(
@@ -95,13 +104,19 @@ class AnswerHook(Procedure[HookAnswer], frozen=True, kw_only=True):
             least=least,
             left_out=left_out,
         )
-        await context.ask(address, NoteGiven(of=of, at=event.at, given=given, fresh=fresh))
+        request = to_request(prompt)
+        await context.ask(address, NoteGiven(of=of, at=event.at, given=given, fresh=fresh, request=request))
         return HookAnswer(
             context=text,
             memory_ids=[each.memory_id for each in memories],
             partial=partial,
             found=found,
         )
+
+    def _left(self, sections: Sequence[Section]) -> int:
+        """Return what sections leave of the token budget."""
+        used = max(envelope_tokens(), estimate_tokens(delimit(self.event.id, sections)))
+        return self.max_tokens - used
 
 
 logger = logging.getLogger(__name__)
@@ -157,6 +172,7 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
                 request=last_request(event.turns),
                 used=used,
                 findings=state.findings,
+                typed=[finding_key(each, of) for each in found.typed],
                 carried=found.carried,
             ),
         )
@@ -171,11 +187,10 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
             "at": event.at,
             "rule": finding.rule,
         }
-        owner = user_namespace(context.principal)
         store = StoreMemory(
             content=finding.text,
             key=key,
-            namespace=f"{owner}:{segment(event.project)}" if event.project else owner,
+            namespace=namespace_of(context.principal, event.project),
             kind=finding.kind,
             tags=list(finding.tags),
             metadata=msgspec.Raw(
@@ -185,7 +200,7 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
             expected_version=0,
         )
         try:
-            await context.ask(memory_address(owner), store)
+            await context.ask(memory_address(user_namespace(context.principal)), store)
         except Refusal as refusal:
             if refusal.code != "VERSION_CONFLICT":
                 raise
@@ -207,9 +222,10 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
 
 
 class _Found(NamedTuple):
-    """The findings in turns, and the turns that the next event needs."""
+    """The findings in turns, the typed ones, and the turns that the next event needs."""
 
     findings: list[Finding]
+    typed: list[Finding]
     carried: list[Turn]
 
 
@@ -219,14 +235,20 @@ async def _find(turns: Sequence[Turn], before: Sequence[Turn]) -> _Found:
     settings: StoreSettings | None = current_settings()
     if settings is not None and settings.extractor is not None:
         try:
-            return by_rules._replace(findings=await settings.extractor(turns))
+            return by_rules._replace(findings=await settings.extractor(turns), typed=[])
         except Exception:  # every exception: a faulty extractor must not lose the event
             logger.exception("the extractor failed; the rules take its place")
     return by_rules
 
 
 def _by_rules(turns: Sequence[Turn], before: Sequence[Turn]) -> _Found:
-    return _Found(found_in(turns, before), carry_over(turns, before))
+    findings = found_in(turns, before)
+    return _Found(findings, typed_in(findings, turns, before), carry_over(turns, before))
+
+
+def _reviewed_only() -> bool:
+    settings: StoreSettings | None = current_settings()
+    return settings is not None and settings.reviewed_only
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,16 +257,23 @@ class StoreSettings(TextSettings):
 
     Attributes:
         extractor: Finds memories in turns; None for the plain rules.
+        reviewed_only: Whether hooks give no memory before its review, even if the person typed it.
     """
 
     content_limit: int
     tiers: TierSizes
     extractor: Extractor | None = None
+    reviewed_only: bool = False
 
 
 def store_settings(
-    languages: Sequence[str], content_limit: int, tiers: TierSizes, extractor: Extractor | None
+    languages: Sequence[str],
+    content_limit: int,
+    tiers: TierSizes,
+    extractor: Extractor | None,
+    *,
+    reviewed_only: bool = False,
 ) -> StoreSettings:
     """Build the settings of a store; `ValueError` if a language has no stemmer."""
     text = text_settings(tuple(languages))
-    return StoreSettings(text.rules, text.code, content_limit, tiers, extractor)
+    return StoreSettings(text.rules, text.code, content_limit, tiers, extractor, reviewed_only)

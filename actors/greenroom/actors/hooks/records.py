@@ -2,6 +2,7 @@
 
 i id                    an ingested event: the time of its ingestion
 f digest                a stored finding: the time when it was stored
+t digest                a finding that the person typed: the time when it was last typed
 s digest                a session of a client; digest of the client and the session's id
 h digest                what that session already has in its context
 c digest                the turns that this session carries over to the next event
@@ -21,6 +22,7 @@ from greenroom.actors.sessions.requests.injection_log import Giver
 
 EVENTS: Final = b"i"
 FINDINGS: Final = b"f"
+TYPED: Final = b"t"
 SESSIONS: Final = b"s"
 HAS: Final = b"h"
 CARRIED: Final = b"c"
@@ -28,7 +30,7 @@ GIVEN: Final = b"g"
 NEXT: Final = b"n"
 _DIGEST_BYTES: Final = 16
 _NUMBER_BYTES: Final = 8
-_OF_NAMES: Final = frozenset({FINDINGS, SESSIONS, HAS, CARRIED})
+_OF_NAMES: Final = frozenset({FINDINGS, TYPED, SESSIONS, HAS, CARRIED})
 
 
 class StoredSession(msgspec.Struct, frozen=True, array_like=True):
@@ -96,6 +98,11 @@ def event_key(event_id: str) -> bytes:
 def finding_key(finding: str) -> bytes:
     """Return the key of a finding."""
     return FINDINGS + _digest(finding)
+
+
+def typed_key(finding: str) -> bytes:
+    """Return the key of a finding that the person typed."""
+    return TYPED + _digest(finding)
 
 
 def session_key(of: ClientSession) -> bytes:

@@ -8,12 +8,20 @@ from typing import Any, ClassVar, Final
 from greenroom.actors.core.erasure import EraseFrom
 from greenroom.actors.core.replies.damage import with_damage
 from greenroom.actors.core.resources import resources
-from greenroom.actors.memories.reading import browsing, map_rows, reads, search_root, statistics
+from greenroom.actors.memories.reading import (
+    browsing,
+    map_rows,
+    overwritten,
+    reads,
+    search_root,
+    statistics,
+)
 from greenroom.actors.memories.requests import keyvalue_requests as requests
 from greenroom.actors.memories.requests import requests as memories
 from greenroom.actors.memories.requests import review as memory_review
 from greenroom.actors.memories.requests import transfer
 from greenroom.actors.memories.requests.map_replies import MapRoot
+from greenroom.actors.memories.requests.overwritten import ListOverwritten
 from greenroom.actors.memories.storage import embedding, indexing
 from greenroom.actors.memories.storage.derived_records import with_rebuild
 from greenroom.actors.memories.storage.records import names_in
@@ -77,6 +85,7 @@ _HANDLERS: Final[Mapping[type[Message[Any]], Callable[..., Any]]] = {
     memories.LocateKey: reads.locate,
     memories.FindNearKeys: reads.find_near_keys,
     MapRoot: map_rows.map_root,
+    ListOverwritten: overwritten.list_overwritten,
     memories.NoteHelp: ratings.note_help,
     memories.NoteUses: search_root.count_uses,
     # review of memories by people

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from greenroom.actors.content.text.analyze import STOP_WORDS, tokens
-from greenroom.actors.content.text.escape import escape_untrusted, line_tokens
+from greenroom.actors.content.text.escape import Section, escape_untrusted, line_tokens
 from greenroom.actors.core.replies.memory_types import by_author, changer
 from greenroom.actors.memories.recall.recall_context import is_near, strongest
 from greenroom.actors.memories.recall.replies import GivenMemory
@@ -37,6 +37,11 @@ class Line(NamedTuple):
 def render_line(text: str, source: str, most: int) -> Line:
     """Render an escaped text and its source as a line."""
     return Line(f"{escape_untrusted(text, most)} [{escape_untrusted(source, MOST_OF_SOURCE)}]")
+
+
+def to_section(title: str, lines: Iterable[Line]) -> Section:
+    """Return lines as a section."""
+    return Section(title, [each.text for each in lines])
 
 
 def render_memory(hit: FoundMemory, prompt: str = "") -> Line:

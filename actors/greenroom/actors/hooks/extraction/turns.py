@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
@@ -10,6 +11,7 @@ from typing import Final
 from greenroom.actors.content.text.truncate import truncate_middle
 from greenroom.actors.hooks.extraction.findings import Finding, find_error_line
 from greenroom.actors.hooks.extraction.strip_quotes import strip_quotes
+from greenroom.actors.hooks.extraction.typed_words import is_pasted
 from greenroom.actors.sessions.requests.hook_events import HookEvent, Turn
 from greenroom.actors.sessions.requests.hook_messages import ClientSession, KeptTurn
 
@@ -27,6 +29,7 @@ _REPEATED: Final = 20
 """A sentence of at least this many characters that is also in a tool's output counts as the tool's."""
 MOST_REQUEST: Final = 300
 """The injection log has at most this many characters of a person's request."""
+_FENCED: Final = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1[^\n]*|\Z)", re.MULTILINE | re.DOTALL)
 _PROJECT: Final = 128
 
 
@@ -71,9 +74,14 @@ def count_files(turns: Iterable[Turn]) -> list[tuple[str, int]]:
 
 
 def last_request(turns: Sequence[Turn]) -> str:
-    """Return the beginning of the person's last turn that has words of their own."""
-    requests = (" ".join(strip_quotes(turn.text)) for turn in reversed(turns) if turn.role == "user")
-    return next(filter(None, requests), "")[:MOST_REQUEST]
+    """Return the beginning of the last turn that the person typed."""
+    return next(filter(None, (to_request(turn.text) for turn in reversed(turns) if turn.role == "user")), "")
+
+
+def to_request(text: str) -> str:
+    """Return the beginning of the typed words beside code; empty if they may be pasted."""
+    words = _FENCED.sub("", text)
+    return "" if is_pasted(words) else " ".join(strip_quotes(words))[:MOST_REQUEST]
 
 
 def _calls(calls: Sequence[Turn]) -> list[KeptTurn]:
@@ -131,5 +139,10 @@ def _call(turn: Turn) -> str:
 
 def finding_key(finding: Finding, of: ClientSession) -> str:
     """Return the key of a finding's memory; the same finding always gets the same key."""
-    name = f"{of.project}\0{finding.rule}\0{' '.join(finding.text.split())}"
-    return f"{finding.rule}-{blake2b(name.encode(), digest_size=10).hexdigest()}"
+    return key_of(finding.rule, finding.text, of.project)
+
+
+def key_of(rule: str, text: str, project: str) -> str:
+    """Return the key of a finding's memory, which is tied to the text."""
+    name = f"{project}\0{rule}\0{' '.join(text.split())}"
+    return f"{rule}-{blake2b(name.encode(), digest_size=10).hexdigest()}"

@@ -41,8 +41,8 @@ class StoreMemory(Message[replies.MemorySaved], frozen=True, metaclass=CheckedWh
         author: The author of this version; by default the agent. The memory has the first version's author.
             If the key lacks the scope ``admin``, it is the agent; the argument is kept as ``imported``.
         supersedes: The memory that this one hides, while it exists, from all who see it.
-        unreviewed: Whether no person has reviewed it; then searches find it, hooks never inject it, and it
-            hides nothing. By default a new version keeps the previous value.
+        unreviewed: Whether no person has reviewed it; then searches find it, and it hides nothing. Hooks
+            inject it only if they saw the user type it. By default a new version keeps the previous value.
     """
 
     content: kinds.MemoryContent | None = None

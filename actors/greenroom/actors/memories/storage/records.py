@@ -130,6 +130,8 @@ class EntryDetails(msgspec.Struct, frozen=True, array_like=True):
         deleted_by: Who forgot it; None in records of older programs.
         imported: The author according to the source of an import; the author is then the importer.
         is_dated: Whether the time of creation came with an import.
+        own_version: If another user wrote the newest version: the owner's last one; None if unknown.
+        changed_by: Who wrote the newest version then: the user, or the agent without a user.
     """
 
     partition: int
@@ -150,6 +152,8 @@ class EntryDetails(msgspec.Struct, frozen=True, array_like=True):
     deleted_by: str | None = None
     imported: str | None = None
     is_dated: bool = False
+    own_version: int | None = None
+    changed_by: str | None = None
 
 
 PLAIN = EntryDetails(0)

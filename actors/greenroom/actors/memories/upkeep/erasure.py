@@ -130,7 +130,7 @@ def _anonymize(person: Person, context: Context) -> Slices[int]:
             details = record.details
             named = [
                 name
-                for name in ("author", "deleted_by", "imported")
+                for name in ("author", "deleted_by", "imported", "changed_by")
                 if person.has_name(getattr(details, name, None))
             ]
             if details is not None and named:

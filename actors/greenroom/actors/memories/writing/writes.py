@@ -174,7 +174,8 @@ def _details(
         return before and msgspec.structs.replace(before, form=records.JSON, stored_size=len(draft.value))
     links = before or records.PLAIN
     superseded = None if draft.releases else links.supersedes
-    return EntryDetails(
+    by_owner = context.principal is not None and policy.owns_memory(context.principal, draft.partition)
+    details = EntryDetails(
         partition=repository.partition_number(context, draft.partition),
         sub=draft.sub,
         kind=draft.kind,
@@ -187,10 +188,27 @@ def _details(
         superseded_by=links.superseded_by,
         form=draft.form | (0 if packed is None else records.COMPRESSED),
         stored_size=len(draft.value if packed is None else packed),
-        by_owner=context.principal is not None and policy.owns_memory(context.principal, draft.partition),
+        by_owner=by_owner,
         imported=draft.imported if old is None or draft.reattributes else links.imported,
         unreviewed=links.unreviewed if draft.unreviewed is None else draft.unreviewed,
         is_dated=links.is_dated or draft.created_at is not None,
+    )
+    is_changed = old is not None and not by_owner and _has_owner_of(repository, old, draft)
+    return _note_change(context, details, old) if old is not None and is_changed else details
+
+
+def _has_owner_of(repository: MemoryRepository, old: Entry, draft: Draft) -> bool:
+    before, now = repository.partition(old), draft.partition
+    return (before.user, before.agent) == (now.user, now.agent)
+
+
+def _note_change(context: Context, details: EntryDetails, old: Entry) -> EntryDetails:
+    """Note the owner's last version, and who wrote a newer one in its place."""
+    before, by = old.details or records.PLAIN, context.principal
+    return msgspec.structs.replace(
+        details,
+        own_version=old.version if before.by_owner else before.own_version,
+        changed_by=None if by is None else by.user or by.agent_id,
     )
 
 

@@ -27,7 +27,8 @@ Aware = Annotated[datetime, Meta(tz=True)]
 class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A turn of a client's transcript, with recognised secrets removed.
 
-    ``role`` is the person, the model, or a tool; anyone may have written a tool's output.
+    ``role`` is the person, the model, or a tool; anyone may have written a tool's output. ``by_program``
+    means that a program passed the message to the client, so that the person need not have typed it.
     """
 
     role: Literal["user", "assistant", "tool"]
@@ -38,6 +39,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     wrote: bool = False
     failed: bool = False
     at: Aware | None = None
+    by_program: bool = False
 
 
 class HookEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -21,7 +21,7 @@ from greenroom.runtime import Message
 MOST_SESSIONS = 1_000
 """At most this many client sessions have a record of what they were given."""
 MOST_FINDINGS = 10_000
-"""At most this many findings are recorded as stored."""
+"""At most this many findings are recorded as stored, and as many as typed by the person."""
 MOST_HAD = 500
 """A session has at most this many memories, and this many other lines, on record; the oldest are dropped."""
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -74,6 +74,12 @@ class LookUpSession(Message[HookState], frozen=True, kw_only=True):
     findings: list[str] = msgspec.field(default_factory=list)
 
 
+class WhichTyped(Message[list[str]], frozen=True, kw_only=True):
+    """Ask which findings the person typed; their keys tell their texts."""
+
+    findings: list[str]
+
+
 class LastSessions(Message[list[Earlier]], frozen=True, kw_only=True):
     """List the latest sessions of a project that have a request, newest first."""
 
@@ -86,6 +92,7 @@ class NoteTaken(Message[None], frozen=True, kw_only=True):
     Attributes:
         ended: Why the session ended; None while it goes on.
         used: Memories that were used, each as its number in the injection log and its id.
+        typed: The findings that the person typed, new or not.
     """
 
     of: ClientSession
@@ -95,6 +102,7 @@ class NoteTaken(Message[None], frozen=True, kw_only=True):
     request: Beginning = ""
     used: list[tuple[int, str]] = msgspec.field(default_factory=list)
     findings: list[str] = msgspec.field(default_factory=list)
+    typed: list[str] = msgspec.field(default_factory=list)
     carried: list[Turn] = msgspec.field(default_factory=list)
 
 

@@ -48,13 +48,15 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
 class NoteGiven(Message[None], frozen=True, kw_only=True):
     """Record what a session was given; without memories and lines, only the session's request.
 
-    ``fresh`` means that the session's model no longer has what it was given before.
+    ``fresh`` means that the session's model no longer has what it was given before. ``request`` is what the
+    person typed; empty for none.
     """
 
     of: ClientSession
     at: datetime
     given: Given
     fresh: bool = False
+    request: Beginning = ""
 
 
 class WriteRecalled(Message[None], frozen=True, kw_only=True):

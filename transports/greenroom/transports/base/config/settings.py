@@ -294,6 +294,11 @@ class Settings:
         "what hooks keep nothing about, once for each: a name such as *.pem, or a path such as ~/private; "
         "in such a folder they do nothing",
     )
+    reviewed_only: bool = setting(
+        False,
+        boolean,
+        "hooks give sessions no memory before you have accepted it, not even what you typed yourself",
+    )
     learn_workflows: bool = setting(
         False,
         boolean,

@@ -19,5 +19,5 @@ def _of_findings(number: int) -> str:
     what = "one thing that may be" if number == 1 else f"{number} things that may be"
     return (
         f"Greenroom: {what} worth remembering came up since your last session. `greenroom review list` "
-        "shows them; no session is given them before you accept them."
+        "shows them; sessions are given what you accept, and, unless `reviewed_only` is set, what you typed."
     )

@@ -122,6 +122,7 @@ def _to_turn(turn: RawTurn, clean: Callable[[str, int], str]) -> dict[str, Any]:
         "wrote": call.wrote,
         "failed": call.failed,
         "at": turn.at and turn.at.isoformat(),
+        "by_program": turn.by_program,
     }
     return {name: value for name, value in members.items() if value}
 

@@ -91,6 +91,9 @@ def read_tail(path: str, place: Transcripts, kept: ReadOffset | None) -> tuple[l
         is_known = kept is not None and kept.offset <= size and _mark(file, kept.offset) == kept.mark
         start = kept.offset if kept is not None and is_known else 0
         talk = Conversation(place.reader)
+        if place.reader == "rollout":  # its first line tells who began the session
+            first = next(iter(_Lines(file, 0, min(size, _CHUNK))), b"")
+            list(talk.turns_in(first))
         lines = _Lines(file, start, size)
         turns = _newest(turn for line in lines for turn in talk.turns_in(line))
         return turns, ReadOffset(offset=lines.end, mark=_mark(file, lines.end))

@@ -24,6 +24,19 @@ _NOT_TYPED: Final = (
     *("This session is being continued from a previous conversation", "[Request interrupted by user"),
 )
 """Prefixes of texts that a client writes in the user's name."""
+_EXPANDED: Final = ("<command-", "<local-command-", "<bash-")
+"""Prefixes of blocks beside which a client writes what a command stands for."""
+_OF_PROGRAMS: Final = (
+    "isMeta",
+    "isSidechain",
+    "isCompactSummary",
+    "isSynthetic",
+    "agentId",
+    "parent_tool_use_id",
+)
+"""Members of lines that a client or a sub-agent wrote."""
+_OF_TOOLS: Final = ("toolUseResult", "sourceToolUseID", "sourceToolAssistantUUID")
+"""Members of lines with a tool's result; text beside it is not the person's."""
 
 
 _INSERTED_WHOLE: Final = r"<(?:[a-z]+[-_][a-z_-]+|channel)[\s>]"
@@ -38,6 +51,7 @@ class RawTurn(NamedTuple):
     text: str  # the message, or a tool's output
     call: ToolCall | None = None
     at: datetime | None = None  # the time, if the line has one
+    by_program: bool = False  # whether a program passed the message to the client in the person's place
 
 
 class Conversation:
@@ -46,18 +60,24 @@ class Conversation:
     def __init__(self, reader: Reader) -> None:
         self._read = self._message if reader == "messages" else self._item
         self._open: dict[str, ToolCall] = {}
+        self._source: object = None  # who began a session of Codex, by the first line of its rollout
 
     def turns_in(self, line: bytes) -> Iterator[RawTurn]:
         """Yield the turns of a line, without private parts; an invalid line has none."""
-        data = cut_private_in(_without_inserted(decode_loosely(line)))
+        whole = decode_loosely(line)
+        data = cut_private_in(_without_inserted(whole))
         if isinstance(data, dict):
             at = _time(data.get("timestamp"))
+            is_persons = _is_persons(whole) and not _is_of_agent(self._source)
             for turn in self._read(data):
-                yield turn._replace(at=at)
+                if turn.role != "user":
+                    yield turn._replace(at=at)
+                elif is_persons:
+                    yield turn._replace(at=at, by_program=_is_passed(data) or self._source == "exec")
 
     def _message(self, data: dict[str, Any]) -> Iterator[RawTurn]:
         """Yield the turns of a line that is or has a message of blocks."""
-        if data.get("isMeta") or data.get("isSidechain") or data.get("isCompactSummary"):
+        if any(data.get(each) for each in _OF_PROGRAMS):
             return
         message = data.get("message")
         if not isinstance(message, dict):
@@ -85,7 +105,9 @@ class Conversation:
         if not isinstance(payload, dict):
             return
         match data.get("type"), payload.get("type"):
-            case "event_msg", "user_message":
+            case "session_meta", _:
+                self._source = payload.get("source")
+            case "event_msg", "user_message" if payload.get("kind", "plain") == "plain":
                 yield from _spoken("user", payload.get("message"))
             case "event_msg", "item_completed":  # in later versions
                 item = payload.get("item")
@@ -111,6 +133,32 @@ class Conversation:
         call = self._open.pop(key, ToolCall("")) if isinstance(key, str) else ToolCall("")
         done = with_result(call, result, failed=failed)
         return RawTurn("tool", done.output, done)
+
+
+def _is_persons(line: object) -> bool:
+    """Return whether the text of a line can be the person's, not a program's."""
+    message = line.get("message") if isinstance(line, dict) else None
+    if not (isinstance(line, dict) and isinstance(message, dict)):
+        return True
+    origin = line.get("origin")
+    content = message.get("content")
+    blocks = [each for each in content if isinstance(each, dict)] if isinstance(content, list) else []
+    return not (
+        any(line.get(each) for each in _OF_TOOLS)
+        or (isinstance(origin, dict) and origin.get("kind", "human") != "human")
+        or any(each.get("type") == "tool_result" for each in blocks)
+        or any(str(each.get("text")).lstrip().startswith(_EXPANDED) for each in blocks)
+    )
+
+
+def _is_passed(line: dict[str, Any]) -> bool:
+    """Return whether a program started Claude Code with this message."""
+    return line.get("promptSource") == "sdk" or str(line.get("entrypoint")).startswith("sdk")
+
+
+def _is_of_agent(source: object) -> bool:
+    """Return whether a session of Codex is a sub-agent's, whose messages another agent wrote."""
+    return isinstance(source, dict) or str(source) in {"subagent", "sub_agent"}
 
 
 def _without_inserted(line: object) -> object:

@@ -76,6 +76,7 @@ async def open_store(
         audit_bytes=settings.audit_size if serves else None,
         embedder=embedder,
         languages=settings.language,
+        reviewed_only=settings.reviewed_only,
         options=options,
         secrets=settings.secrets,
         new_secret=new_secret,
