@@ -29,7 +29,7 @@ from greenroom.actors import (
     WorkflowState,
 )
 from greenroom.actors.content.text.escape import Section, delimit, escape_untrusted
-from greenroom.actors.hooks.briefing.prompt_memories import is_trivial
+from greenroom.actors.memories.recall.prompt_cues import is_trivial
 from greenroom.actors.sessions.requests.hook_messages import session_id_of
 
 if TYPE_CHECKING:

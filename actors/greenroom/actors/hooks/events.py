@@ -19,7 +19,7 @@ from greenroom.actors.core.replies.paging import estimate_tokens
 from greenroom.actors.hooks.actor import hook_address
 from greenroom.actors.hooks.briefing.briefing import build_briefing, count_unreviewed
 from greenroom.actors.hooks.briefing.context_lines import Line, is_used
-from greenroom.actors.hooks.briefing.prompt_memories import find_memories, is_trivial
+from greenroom.actors.hooks.briefing.prompt_memories import find_memories
 from greenroom.actors.hooks.extraction.extraction import carry_over, found_in
 from greenroom.actors.hooks.extraction.findings import Extractor, Finding
 from greenroom.actors.hooks.extraction.turns import (
@@ -30,6 +30,7 @@ from greenroom.actors.hooks.extraction.turns import (
     session_of,
     shorten_turns,
 )
+from greenroom.actors.memories.recall.prompt_cues import is_trivial
 from greenroom.actors.memories.requests.requests import NoteHelp, StoreMemory
 from greenroom.actors.sessions.conversation_tiers import TierSizes
 from greenroom.actors.sessions.requests.hook_events import HookAnswer, HookEvent, Turn

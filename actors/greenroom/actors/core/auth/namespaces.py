@@ -41,6 +41,13 @@ OF_A_FOLDER = re.compile(rf".*-[0-9a-f]{{{2 * _PROJECT_DIGEST_BYTES}}}")
 """The form that `project_of_path` makes. No other segment has it."""
 
 
+def is_near(namespace: str, project: str) -> bool:
+    """Return whether a namespace does not belong to another project, judged by its name."""
+    _, _, *below = namespace.split(":")
+    own = segment(project) if project else ""
+    return not below or below[0] == own or not OF_A_FOLDER.fullmatch(below[0])
+
+
 def root_of(namespace: str) -> str:
     """Return the first two segments."""
     return ":".join(namespace.split(":", _ROOT_SEGMENTS)[:_ROOT_SEGMENTS])

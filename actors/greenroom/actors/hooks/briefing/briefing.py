@@ -25,8 +25,8 @@ from greenroom.actors.hooks.briefing.context_lines import (
 )
 from greenroom.actors.memories.preferences.actor import preferences_address
 from greenroom.actors.memories.preferences.requests import KnownPreferences
-from greenroom.actors.memories.recall.recall_context import near_roots
 from greenroom.actors.memories.recall.search_all_roots import SearchSpec, find
+from greenroom.actors.memories.recall.unasked import near_roots
 from greenroom.actors.memories.requests.replies import FoundMemory, MemoryFilters
 from greenroom.actors.sessions.requests.hook_events import MOST_FOUND, HookEvent
 from greenroom.actors.sessions.requests.hook_messages import Earlier, HookState, ReadOwnWork, session_id_of

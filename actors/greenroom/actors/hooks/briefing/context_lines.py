@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 
 from greenroom.actors.content.text.analyze import STOP_WORDS, tokens
 from greenroom.actors.content.text.escape import escape_untrusted, line_tokens
+from greenroom.actors.core.auth.namespaces import is_near
 from greenroom.actors.core.replies.memory_types import by_author, changer
-from greenroom.actors.memories.recall.recall_context import is_near, strongest
+from greenroom.actors.memories.recall.recall_context import strongest
 from greenroom.actors.memories.recall.replies import GivenMemory
-from greenroom.actors.memories.recall.search_all_roots import chance_of
 from greenroom.actors.memories.requests.replies import FoundMemory
 
 MOST_OF_MEMORY: Final = 480
@@ -38,8 +38,8 @@ def render_line(text: str, source: str, most: int) -> Line:
     return Line(f"{escape_untrusted(text, most)} [{escape_untrusted(source, MOST_OF_SOURCE)}]")
 
 
-def render_memory(hit: FoundMemory, prompt: str = "") -> Line:
-    """Render a memory as a line."""
+def render_memory(hit: FoundMemory, prompt: str = "", score: float | None = None) -> Line:
+    """Render a memory as a line; ``score`` is for the injection log."""
     memory = hit.memory
     text = memory.text
     by = by_author(memory.author, memory.imported, changer(memory.author, memory.updated_by))
@@ -49,7 +49,7 @@ def render_memory(hit: FoundMemory, prompt: str = "") -> Line:
         version=memory.version,
         namespace=memory.namespace,
         key=memory.key,
-        score=None if hit.odds is None else round(chance_of(hit), 4),
+        score=None if score is None else round(score, 4),
         signals=strongest(hit.components or {}),
         marks=marks_of(text[:MOST_OF_MEMORY], prompt),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import Final, NamedTuple
 
@@ -15,33 +14,22 @@ from greenroom.actors.hooks.briefing.context_lines import (
     render_memory,
     why_withheld,
 )
-from greenroom.actors.memories.recall.recall_context import least_chance, near_roots
-from greenroom.actors.memories.recall.search_all_roots import SearchSpec, chance_of, find
+from greenroom.actors.hooks.briefing.outdated import find_replaced, newest_of
+from greenroom.actors.memories.recall.search_all_roots import SearchSpec, find
+from greenroom.actors.memories.recall.unasked import Judge, near_roots
 from greenroom.actors.memories.requests.replies import MemoryFilters
 from greenroom.actors.sessions.requests.hook_events import HookEvent
 from greenroom.actors.sessions.requests.hook_messages import HookState
 from greenroom.runtime import ProcedureContext
 
 _SEARCHED: Final = 2_000
-# The alternatives must not overlap: each ambiguous word doubles the time of the match.
-_TRIVIAL: Final = re.compile(
-    r"\s*(?:/[A-Za-z][\w:.-]*(?:\s.*)?|!.*"
-    r"|(?:(?:y|yes|yep|yeah|yup|ok|okay|k|no|nope|sure|right|good|great|perfect|nice|fine|cool"
-    r"|please|thanks?|thank you|continue|resume|go|go on|go ahead|carry on|keep going|proceed|do it|do that"
-    r"|try again|retry|again|done|next|stop|wait|commit|push|ja|nein|weiter|danke|genau|[0-9a-jl-xz])\b"
-    r"[\s.,!?;:)-]*)*)",
-    re.IGNORECASE | re.DOTALL,
-)
-
-
-def is_trivial(prompt: str) -> bool:
-    """Return whether a prompt is only consent or a client's command."""
-    return _TRIVIAL.fullmatch(prompt) is not None
-
-
 MOST_MEMORIES: Final = 5
 MOST_TOKENS: Final = 600
 _CANDIDATES: Final = 50
+_COMPARED: Final = 25
+"""An outdated memory is recognised if what replaced it is among this many best."""
+_WEAK: Final = "it is too weak"
+_OUTDATED: Final = "a newer one replaced it"
 
 
 class Found(NamedTuple):
@@ -49,7 +37,7 @@ class Found(NamedTuple):
 
     Attributes:
         partial: Whether only words were searched, without embeddings.
-        least: The least chance of relevance that was required.
+        least: The least score that was required.
         left_out: How many other memories were found, by the reason why they are not injected.
     """
 
@@ -63,9 +51,10 @@ async def find_memories(
     context: ProcedureContext, event: HookEvent, prompt: str, state: HookState, budget: int
 ) -> Found:
     """Find the memories that are likely to matter for a prompt, within a token budget."""
+    asked = LEFT_OUT.sub(" ", prompt).replace(PRIVATE, " ")[:_SEARCHED]  # without the marks of truncation
     search = SearchSpec(
         None,
-        LEFT_OUT.sub(" ", prompt).replace(PRIVATE, " ")[:_SEARCHED],  # without the marks of truncation
+        asked,
         "semantic",
         0.0,
         MemoryFilters(unreviewed=False),
@@ -74,17 +63,25 @@ async def find_memories(
         min_relevance=None,
         roots=near_roots(context.principal, event.project),
         dated=False,  # a date in a prompt is about new work, not about when a memory was stored
+        unasked_for=event.project,
     )
     outcome = await find(context, search)
-    least = least_chance(outcome)
+    judge = Judge(asked, outcome)
     left_out: Counter[str] = Counter()
-    offered: list[Line] = []
-    for hit in outcome.hits:
-        why = "it is too weak" if chance_of(hit) < least else why_withheld(hit, event.project, state.memories)
+    offered: dict[str, Line] = {}
+    likely = judge.likely(outcome.hits)
+    own = [hit for hit in outcome.hits[:_COMPARED] if why_withheld(hit, event.project, {}) is None]
+    replaced = find_replaced(own) if likely else {}
+    for hit in likely:
+        newer = newest_of(hit, replaced)
+        if newer is not hit:
+            left_out[_OUTDATED] += 1
+        why = why_withheld(newer, event.project, state.memories)
         if why is None:
-            offered.append(render_memory(hit, prompt))
+            offered[newer.memory.memory_id] = render_memory(newer, prompt, judge.figure_of(newer))
         else:
             left_out[why] += 1
-    lines, _ = fit_lines(offered, min(budget, MOST_TOKENS), MOST_MEMORIES)
+    lines, _ = fit_lines(list(offered.values()), min(budget, MOST_TOKENS), MOST_MEMORIES)
+    left_out[_WEAK] = len(outcome.hits) - len(likely)
     left_out[NO_ROOM] = len(offered) - len(lines)
-    return Found(lines, outcome.partial is not None, least, +left_out)
+    return Found(lines, outcome.partial is not None, judge.least, +left_out)

@@ -65,6 +65,7 @@ class SearchSpec(NamedTuple):
         reasons: How many of the first hits have their signals without ``debug``.
         least_share: The part of the best hit's probability that hits after the first `ALWAYS` must have, if
             at most `FEW` memories are visible; 0 for no such cut.
+        unasked_for: As in `FindMemories`.
     """
 
     below: str | None
@@ -84,6 +85,7 @@ class SearchSpec(NamedTuple):
     dated: bool = True
     reasons: int = 0
     least_share: float = 0.0
+    unasked_for: str | None = None
 
 
 class SearchResult(NamedTuple):
@@ -148,6 +150,7 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
         debug=search.debug,
         reasons=search.reasons,
         decompress=search.decompress,
+        unasked_for=search.unasked_for,
     )
     answers = await search_roots(context, roots.ordered, message)
     clock.lap("owners")

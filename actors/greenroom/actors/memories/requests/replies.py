@@ -326,6 +326,7 @@ class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
         compressed: The content or value as stored, if that is requested; then the memory has neither.
         own: Whether it belongs to the caller's user, and that user's agents wrote the newest version.
         weighed_as: With ``debug``: the kind of memory and the vectors by which the weights were chosen.
+        nearness: For a hook: how much nearer the query is than ordinary prompts; None without vectors.
     """
 
     memory: MemoryView
@@ -338,6 +339,7 @@ class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
     compressed: CompressedForm | UnsetType = UNSET
     own: bool = False
     weighed_as: tuple[str, str] | None = None
+    nearness: float | None = None
 
 
 class TermRead(msgspec.Struct, frozen=True, kw_only=True):
@@ -369,6 +371,8 @@ class RootSearchResult(msgspec.Struct, frozen=True, kw_only=True):
         terms: With ``debug``: how the query's words were interpreted, if any ranked.
         unread: If there was no time to read the index: how many of the newest memories were searched.
         cut: What a search for stop words left out, if it had no hits; empty if it read all memories.
+        ordinary: For a hook: for each ordinary prompt, the nearness of the memory that is nearest to it.
+        compared: The part of the memories that ``ordinary`` is about.
     """
 
     hits: list[FoundMemory]
@@ -381,6 +385,8 @@ class RootSearchResult(msgspec.Struct, frozen=True, kw_only=True):
     terms: list[TermRead] = msgspec.field(default_factory=list)
     unread: int | None = None
     cut: str = ""
+    ordinary: list[float] = msgspec.field(default_factory=list)
+    compared: float = 1.0
     damaged: Damaged | UnsetType = UNSET
 
 
