@@ -38,22 +38,33 @@ def render_line(text: str, source: str, most: int) -> Line:
     return Line(f"{escape_untrusted(text, most)} [{escape_untrusted(source, MOST_OF_SOURCE)}]")
 
 
+def render_known(hit: FoundMemory, agent: str) -> Line:
+    """Render a memory below the name of its namespace; its author is shown unless it is this agent."""
+    memory = hit.memory
+    by = by_author(memory.author, memory.imported, changer(memory.author, memory.updated_by))
+    source = f"{memory.key}{'' if by == f' by {agent}' else by}, {memory.updated_at:%Y-%m-%d}"
+    return Line(render_line(memory.text, source, MOST_OF_MEMORY).text, _given(hit, "", None))
+
+
 def render_memory(hit: FoundMemory, prompt: str = "", score: float | None = None) -> Line:
     """Render a memory as a line; ``score`` is for the injection log."""
     memory = hit.memory
-    text = memory.text
     by = by_author(memory.author, memory.imported, changer(memory.author, memory.updated_by))
     source = f"memory {memory.key} in {memory.namespace}{by}, {memory.updated_at:%Y-%m-%d}"
-    given = GivenMemory(
+    return Line(render_line(memory.text, source, MOST_OF_MEMORY).text, _given(hit, prompt, score))
+
+
+def _given(hit: FoundMemory, prompt: str, score: float | None) -> GivenMemory:
+    memory = hit.memory
+    return GivenMemory(
         memory_id=memory.memory_id,
         version=memory.version,
         namespace=memory.namespace,
         key=memory.key,
         score=None if score is None else round(score, 4),
         signals=strongest(hit.components or {}),
-        marks=marks_of(text[:MOST_OF_MEMORY], prompt),
+        marks=marks_of(memory.text[:MOST_OF_MEMORY], prompt),
     )
-    return Line(render_line(text, source, MOST_OF_MEMORY).text, given)
 
 
 def why_withheld(hit: FoundMemory, project: str, has: Mapping[str, int]) -> str | None:

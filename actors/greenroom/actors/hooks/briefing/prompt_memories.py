@@ -14,7 +14,7 @@ from greenroom.actors.hooks.briefing.context_lines import (
     render_memory,
     why_withheld,
 )
-from greenroom.actors.hooks.briefing.outdated import find_replaced, newest_of
+from greenroom.actors.hooks.briefing.outdated import find_replaced
 from greenroom.actors.memories.recall.search_all_roots import SearchSpec, find
 from greenroom.actors.memories.recall.unasked import Judge, near_roots
 from greenroom.actors.memories.requests.replies import MemoryFilters
@@ -29,7 +29,7 @@ _CANDIDATES: Final = 50
 _COMPARED: Final = 25
 """An outdated memory is recognised if what replaced it is among this many best."""
 _WEAK: Final = "it is too weak"
-_OUTDATED: Final = "a newer one replaced it"
+_OUTDATED: Final = "the session has what replaced it"
 
 
 class Found(NamedTuple):
@@ -73,14 +73,15 @@ async def find_memories(
     own = [hit for hit in outcome.hits[:_COMPARED] if why_withheld(hit, event.project, {}) is None]
     replaced = find_replaced(own) if likely else {}
     for hit in likely:
-        newer = newest_of(hit, replaced)
-        if newer is not hit:
-            left_out[_OUTDATED] += 1
-        why = why_withheld(newer, event.project, state.memories)
-        if why is None:
-            offered[newer.memory.memory_id] = render_memory(newer, prompt, judge.figure_of(newer))
-        else:
-            left_out[why] += 1
+        newer = replaced.get(hit.memory.memory_id)
+        for each in (hit,) if newer is None else (newer, hit):
+            why = why_withheld(each, event.project, state.memories)
+            if each is hit and newer is not None and newer.memory.memory_id not in offered:
+                why = why or _OUTDATED
+            if why is None:
+                offered[each.memory.memory_id] = render_memory(each, prompt, judge.figure_of(each))
+            else:
+                left_out[why] += 1
     lines, _ = fit_lines(list(offered.values()), min(budget, MOST_TOKENS), MOST_MEMORIES)
     left_out[_WEAK] = len(outcome.hits) - len(likely)
     left_out[NO_ROOM] = len(offered) - len(lines)
