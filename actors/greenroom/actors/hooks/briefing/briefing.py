@@ -72,16 +72,16 @@ async def build_briefing(
     works = await _works(context, event)
     left_out: Counter[str] = Counter()
     last = _last_of(state.earlier)
-    recent, others = _files_in_hand(
-        works, event, None if last is None else session_id_of(last, context.principal)
-    )
-    known: list[FoundMemory] = []
-    for hit in most_useful(await _find_known(context, event), recent):
+    last_id = None if last is None else session_id_of(last, context.principal)
+    recent, others = _files_in_hand(works, event, last_id)
+    allowed: list[FoundMemory] = []
+    for hit in await _find_known(context, event):
         why = why_withheld(hit, event.project, state.memories)
         if why is None:
-            known.append(hit)
+            allowed.append(hit)
         else:
             left_out[why] += 1
+    known = most_useful(allowed, recent)
     since = to_datetime(context.now) - _STALE
     has = set(state.lines)
     room = _Room(budget, has)

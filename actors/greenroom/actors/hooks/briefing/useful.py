@@ -36,9 +36,10 @@ MOST_UNPROVEN: Final = 3
 _COMPARED: Final = 50
 _SHORTEST_NAME: Final = 4
 _CONSOLE: Final = "console"
-_TAGS_OF_RULES: Final = "decision preference rule convention policy standard guideline entscheidung vorliebe regel konvention vorgabe"
+_TAGS_OF_RULES: Final = "decision preference rule convention policy standard guideline"
+_SAME_IN_GERMAN: Final = "entscheidung vorliebe regel konvention vorgabe"
 _OTHER_TAGS: Final = "how-to howto bug incident fix log todo anleitung fehler vorfall"
-_RULES: Final = frozenset(_TAGS_OF_RULES.split())
+_RULES: Final = frozenset([*_TAGS_OF_RULES.split(), *_SAME_IN_GERMAN.split()])
 _NO_RULES: Final = frozenset(_OTHER_TAGS.split())
 _NEGATION: Final = (
     r"\b(?:not|never|no|none|nothing|without|don't|can't|cannot|must|only"
