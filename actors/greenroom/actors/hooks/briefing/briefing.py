@@ -73,7 +73,7 @@ async def build_briefing(
     left_out: Counter[str] = Counter()
     last = _last_of(state.earlier)
     last_id = None if last is None else session_id_of(last, context.principal)
-    recent, others = _files_in_hand(works, event, last_id)
+    recent, files = _files_in_hand(works, event, last_id)
     allowed: list[FoundMemory] = []
     for hit in await _find_known(context, event):
         why = why_withheld(hit, event.project, state.memories)
@@ -92,7 +92,7 @@ async def build_briefing(
     room.add_known(known, context.principal)
     room.add("Decisions", _decisions(works), "decisions")
     room.add("What the user prefers", await _document(context), "preferences")
-    room.add("Files that matter", others, "files")
+    room.add("Files that matter", files, "files")
     included = {line.memory.memory_id for line in room.lines if line.memory is not None}
     left_out[NO_ROOM] = sum(hit.memory.memory_id not in included for hit in known)
     return Briefing(room.sections, room.lines, dict(+left_out))
@@ -263,7 +263,7 @@ async def _document(context: ProcedureContext) -> list[Line]:
 def _files_in_hand(
     works: Sequence[_Work], event: HookEvent, last: str | None
 ) -> tuple[list[str], list[Line]]:
-    """Return the files of the last session, and lines about the most used files of the others."""
+    """Return the most used files of the last session, and lines about the most used ones of all."""
     uses: Counter[str] = Counter()
     seen: dict[str, tuple[datetime, str]] = {}
     recent: Counter[str] = Counter()
@@ -276,10 +276,9 @@ def _files_in_hand(
             seen[path] = max(seen.get(path, (file.last_used, "")), (file.last_used, work.session_id))
     in_hand = [path for path, _ in recent.most_common(_IN_HAND)]
     lines: list[Line] = []
-    for path, _ in uses.most_common(_MOST["files"] + len(in_hand)):
+    for path, _ in uses.most_common(_MOST["files"]):
         at, session_id = seen[path]
-        if path not in in_hand:
-            lines.append(render_line(path, f"last used {at:%Y-%m-%d} in session {session_id}", _LINE))
+        lines.append(render_line(path, f"last used {at:%Y-%m-%d} in session {session_id}", _LINE))
     return in_hand, lines
 
 
