@@ -20,7 +20,7 @@ from bench.hook_worlds import AGENT, PROJECT, Asked, Moment, World
 from bench.minilm import installed
 from greenroom.actors import Agent, AnswerHook, EmbedderChoice, MemoryStats, open_greenroom
 from greenroom.actors.memories.recall.search_all_roots import SearchSpec, find
-from greenroom.actors.memories.recall.unasked import FIRST, Judge, near_roots
+from greenroom.actors.memories.recall.unasked import FIRST, Judge, for_a_prompt
 from greenroom.actors.memories.requests.replies import MemoryFilters
 from greenroom.actors.search.embedding.models.minilm_install import install_unpacked, installing
 from greenroom.runtime import Procedure, ProcedureContext, RuntimeOptions
@@ -49,11 +49,9 @@ class _Judged(Procedure[list[tuple[str, float]]], frozen=True, kw_only=True):
             MemoryFilters(unreviewed=False),
             _CANDIDATES,
             min_relevance=None,
-            roots=near_roots(context.principal, PROJECT),
             dated=False,
-            unasked_for=PROJECT,
         )
-        outcome = await find(context, search)
+        outcome = await find(context, for_a_prompt(search, self.text, context.principal, PROJECT))
         judge = Judge(self.text, outcome)
         found = [(hit.memory.memory_id, judge.figure_of(hit)) for hit in outcome.hits]
         return sorted(found, key=lambda each: -each[1])
@@ -146,7 +144,7 @@ async def _ask_in(folder: Path, world: World, choice: EmbedderChoice, *, linked:
     ) as runtime:
         ids = await hook_worlds.fill(runtime, world, clock, linked=linked)
         agent = Agent(runtime, AGENT)
-        while (await agent.ask(MemoryStats())).embedding_waiting:  # noqa: ASYNC110 - nothing tells
+        while choice.kind != "none" and (await agent.ask(MemoryStats())).embedding_waiting:  # noqa: ASYNC110 - nothing tells
             await trio.sleep(0.05)
         start = AnswerHook(event=hook_worlds.event("session-start", "start", clock))
         began = await runtime.query(start, principal=AGENT)

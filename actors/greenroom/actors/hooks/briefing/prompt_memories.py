@@ -16,7 +16,7 @@ from greenroom.actors.hooks.briefing.context_lines import (
 )
 from greenroom.actors.hooks.briefing.outdated import find_replaced
 from greenroom.actors.memories.recall.search_all_roots import SearchSpec, find
-from greenroom.actors.memories.recall.unasked import Judge, near_roots
+from greenroom.actors.memories.recall.unasked import Judge, for_a_prompt
 from greenroom.actors.memories.requests.replies import MemoryFilters
 from greenroom.actors.sessions.requests.hook_events import HookEvent
 from greenroom.actors.sessions.requests.hook_messages import HookState
@@ -61,11 +61,9 @@ async def find_memories(
         _CANDIDATES,
         debug=True,
         min_relevance=None,
-        roots=near_roots(context.principal, event.project),
         dated=False,  # a date in a prompt is about new work, not about when a memory was stored
-        unasked_for=event.project,
     )
-    outcome = await find(context, search)
+    outcome = await find(context, for_a_prompt(search, asked, context.principal, event.project))
     judge = Judge(asked, outcome)
     left_out: Counter[str] = Counter()
     offered: dict[str, Line] = {}

@@ -26,7 +26,7 @@ from greenroom.actors.memories.recall.search_all_roots import (
     count_uses,
     find,
 )
-from greenroom.actors.memories.recall.unasked import Judge, near_roots
+from greenroom.actors.memories.recall.unasked import Judge, for_a_prompt
 from greenroom.actors.memories.requests.replies import MemoryFilters
 from greenroom.runtime import ActorQuarantinedError, Address, OverloadedError, Procedure, ProcedureContext
 
@@ -78,8 +78,7 @@ class RecallContext(
         """
         search = self.to_spec()
         if self.unasked_for is not None:
-            near = near_roots(context.principal, self.unasked_for)
-            search = search._replace(roots=near, unasked_for=self.unasked_for)
+            search = for_a_prompt(search, self.task, context.principal, self.unasked_for)
         outcome = await find(context, search)
         hits = [each for each in outcome.hits if not each.memory.withheld]
         if self.unasked_for is not None:

@@ -20,6 +20,7 @@ from greenroom.actors.memories.recall.query import (
     QueryEmbedding,
     QueryMeaning,
     QueryTimes,
+    knows_english_alone,
     meaning_of,
     times_of,
     vectors_of,
@@ -66,6 +67,7 @@ class SearchSpec(NamedTuple):
         least_share: The part of the best hit's probability that hits after the first `ALWAYS` must have, if
             at most `FEW` memories are visible; 0 for no such cut.
         unasked_for: As in `FindMemories`.
+        foreign: Whether the query is not English; then embedders that know English alone do not count.
     """
 
     below: str | None
@@ -86,6 +88,7 @@ class SearchSpec(NamedTuple):
     reasons: int = 0
     least_share: float = 0.0
     unasked_for: str | None = None
+    foreign: bool = False
 
 
 class SearchResult(NamedTuple):
@@ -205,7 +208,9 @@ async def _meaning_of(context: ProcedureContext, search: SearchSpec, text: str |
         return QueryMeaning(await vectors_of(search.embedding, context.sidecar))
     if text is None or search.mode == "exact" or context.sidecar is None:
         return QueryMeaning()
-    return await meaning_of(text, context.sidecar)
+    meaning = await meaning_of(text, context.sidecar)
+    is_noise = search.foreign and meaning.vectors is not None and knows_english_alone(meaning.vectors)
+    return QueryMeaning() if is_noise else meaning
 
 
 def _not_searched(answers: Gathered[RootSearchResult]) -> str | None:

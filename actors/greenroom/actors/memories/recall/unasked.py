@@ -7,7 +7,8 @@ Each memory that a search found has a score:
 The nearness is by how many standard deviations the prompt is nearer to the memory than ordinary prompts are,
 and the odds are those of the search. A memory is given if its score reaches the bar. Of the ordinary prompts,
 asked of these very memories, 3 % reach it. So the bar adapts to the number of memories, their topic and their
-language. Without vectors, the probability of the search decides alone. `bench hook_context` measures both.
+language. Without vectors, the probability of the search decides alone; and so it does, by words, for a prompt
+in another language than English, which these vectors do not know. `bench hook_context` measures both.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
+from greenroom.actors.content.text.languages import foreign_language, strip_common_words
 from greenroom.actors.core.auth.namespaces import PROJECT, memory_address, segment, user_namespace
 from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.memories.recall.prompt_cues import weigh_prompt
 from greenroom.actors.memories.recall.scatter_gather import Root
-from greenroom.actors.memories.recall.search_all_roots import SearchResult, chance_of
+from greenroom.actors.memories.recall.search_all_roots import SearchResult, SearchSpec, chance_of
 from greenroom.actors.memories.requests.replies import FoundMemory
 
 ABOVE_BAR: Final = 0.03
@@ -49,6 +51,22 @@ def near_roots(principal: Principal, project: str) -> list[Root]:
     if project:
         names.append(PROJECT + segment(project))
     return [Root(name, memory_address(name)) for name in names]
+
+
+def for_a_prompt(search: SearchSpec, prompt: str, principal: Principal, project: str) -> SearchSpec:
+    """Return a search that looks near a project for what answers a prompt.
+
+    In another language than English the common words of that language do not count: in a store with few texts
+    of that language they would be rare ones.
+    """
+    language = foreign_language(prompt)
+    query = prompt if language is None else strip_common_words(prompt, language)
+    return search._replace(
+        query=query if query.strip() else prompt,
+        roots=near_roots(principal, project),
+        unasked_for=project,
+        foreign=language is not None,
+    )
 
 
 class Judge:
