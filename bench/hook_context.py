@@ -37,7 +37,9 @@ from greenroom.actors.hooks.briefing.prompt_memories import MOST_MEMORIES, MOST_
 from greenroom.runtime import RuntimeOptions
 
 MOST_NOISE: Final = 3.0
-"""Per cent of prompts that have nothing to do with the memories that may be given any."""
+"""Per cent of everyday prompts that may be given anything."""
+MOST_FOREIGN: Final = 5.0
+"""Per cent of questions about other worlds that may be given anything."""
 LEAST_RIGHT: Final = 25.0
 """Per cent of questions that are given a memory that answers them, at least."""
 OTHERS: Final = 5
@@ -85,9 +87,12 @@ def run(plan: Plan) -> Report:
                 few += trio.run(partial(_ask, folder, part, _prompts(part, seen, plan), embedder))
         for name, some in (("all", answers), (f"{FEW} of each", few)):
             rows.append([name, embedder, *_row(some)])
-            noise = max(_given(some, "everyday"), _given(some, "foreign"))
+            noise, foreign = _given(some, "everyday"), _given(some, "foreign")
             figures += [
                 Figure(what=f"noise in per cent, {name}, {embedder}", value=noise, most=MOST_NOISE),
+                Figure(
+                    what=f"the same, foreign questions, {name}, {embedder}", value=foreign, most=MOST_FOREIGN
+                ),
                 Figure(what=f"right in per cent, {name}, {embedder}", value=_right(some), least=LEAST_RIGHT),
             ]
     tables, of_worlds = hook_answers.measure(plan)

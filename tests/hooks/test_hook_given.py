@@ -185,9 +185,9 @@ async def test_a_question_in_another_language_brings_no_unrelated_memories(enter
             "Die Rechnungen werden quartalsweise gestellt",
             "Der Server steht im Keller neben der Heizung",
             "Wir testen immer mit der echten Datenbank",
-            "Das Logo hat die Farbe Petrol",
         ):
             await ann.knows(text)
+        await ann.knows("Das Logo hat die Farbe Petrol", key="logo-farbe")
         given = await ann.answered(ann.event("user-prompt", prompt="Welche Farbe hat das Logo noch mal?"))
         assert "Petrol" in given.context
         assert len(given.memory_ids) == 1
