@@ -336,7 +336,10 @@ class HookActor(Actor):
 
 
 def _with_request(typed: list[str], request: str) -> list[str]:
-    """Return the beginnings of a person's last requests; a prompt that comes again as a turn counts once."""
+    """Return the beginnings of a person's last requests.
+
+    A prompt that comes again as a turn counts once.
+    """
     line = " ".join(request.split())
     if not line or any(line.startswith(each) or each.startswith(line) for each in typed):
         return typed

@@ -32,7 +32,10 @@ _OF_NAMES: Final = frozenset({FINDINGS, SESSIONS, HAS, CARRIED})
 
 
 class StoredSession(msgspec.Struct, frozen=True, array_like=True):
-    """A session of a client; ``ended`` is the time of its end, ``typed`` the beginnings of requests."""
+    """A session of a client.
+
+    ``ended`` is the time of its end, ``typed`` has the beginnings of requests.
+    """
 
     client: str
     session: str

@@ -88,7 +88,7 @@ def is_another_language(query: str, texts: Iterable[str]) -> bool:
 
 
 def foreign_language(text: str) -> str | None:
-    """Return the language or script of a text if that is not English; None if it is, or is unclear."""
+    """Return a text's language or script; None for English and for an unclear text."""
     scripts = _scripts(text[:LONGEST])
     script = scripts.most_common(1)[0][0] if scripts else _LATIN
     if script != _LATIN:

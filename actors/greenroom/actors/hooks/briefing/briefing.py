@@ -195,7 +195,10 @@ async def _newest(
 
 
 def _last_of(earlier: Sequence[Earlier]) -> Earlier | None:
-    """Return the last session; one without any request must not hide an earlier one with a request."""
+    """Return the last session.
+
+    One without any request must not hide an earlier one with a request.
+    """
     return next((each for each in earlier if each.request), next(iter(earlier), None))
 
 
@@ -263,7 +266,7 @@ async def _document(context: ProcedureContext) -> list[Line]:
 def _files_in_hand(
     works: Sequence[_Work], event: HookEvent, last: str | None
 ) -> tuple[list[str], list[Line]]:
-    """Return the most used files of the last session, and lines about the most used ones of all."""
+    """Return the last session's most used files, and lines about those of all."""
     uses: Counter[str] = Counter()
     seen: dict[str, tuple[datetime, str]] = {}
     recent: Counter[str] = Counter()

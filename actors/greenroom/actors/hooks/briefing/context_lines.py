@@ -39,11 +39,14 @@ def render_line(text: str, source: str, most: int) -> Line:
 
 
 def render_known(hit: FoundMemory, agent: str) -> Line:
-    """Render a memory below the name of its namespace; its author is shown unless it is this agent."""
+    """Render a memory below the name of its namespace.
+
+    Its author is shown unless it is this agent.
+    """
     memory = hit.memory
     by = by_author(memory.author, memory.imported, changer(memory.author, memory.updated_by))
     source = f"{memory.key}{'' if by == f' by {agent}' else by}, {memory.updated_at:%Y-%m-%d}"
-    return Line(render_line(memory.text, source, MOST_OF_MEMORY).text, _given(hit, "", None))
+    return Line(render_line(memory.text, source, MOST_OF_MEMORY).text, _to_given(hit, "", None))
 
 
 def render_memory(hit: FoundMemory, prompt: str = "", score: float | None = None) -> Line:
@@ -51,10 +54,10 @@ def render_memory(hit: FoundMemory, prompt: str = "", score: float | None = None
     memory = hit.memory
     by = by_author(memory.author, memory.imported, changer(memory.author, memory.updated_by))
     source = f"memory {memory.key} in {memory.namespace}{by}, {memory.updated_at:%Y-%m-%d}"
-    return Line(render_line(memory.text, source, MOST_OF_MEMORY).text, _given(hit, prompt, score))
+    return Line(render_line(memory.text, source, MOST_OF_MEMORY).text, _to_given(hit, prompt, score))
 
 
-def _given(hit: FoundMemory, prompt: str, score: float | None) -> GivenMemory:
+def _to_given(hit: FoundMemory, prompt: str, score: float | None) -> GivenMemory:
     memory = hit.memory
     return GivenMemory(
         memory_id=memory.memory_id,

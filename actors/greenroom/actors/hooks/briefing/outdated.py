@@ -1,4 +1,4 @@
-"""Find out which memories are outdated although nobody said what replaced them.
+"""Find memories that are outdated, although no link shows it.
 
 A memory that another one names in ``supersedes`` is never found. For the others, their words decide, as they
 do in a search for the present state; see `ranking.supersession`.
@@ -15,7 +15,7 @@ from greenroom.actors.memories.requests.replies import FoundMemory
 LIKELY: Final = 0.5
 """A newer memory that replaces another one with this probability comes before it; `SURELY`, in its place.
 
-Of ten pairs that were told as such in `bench/worlds`, the first one finds eight, and three that are none.
+Of ten linked pairs in five worlds of `bench/worlds`, the first one finds eight, and three that are no pairs.
 """
 SURELY: Final = 0.75
 

@@ -1,8 +1,8 @@
-"""Which memories a session should start with: the sum of what speaks for each, the greatest first.
+"""The memories that a session should start with, the most useful first.
 
 Use tells most: how often a memory was used, how it was rated, whether it is about the files in hand. Where
 little was used so far, tags and wording tell what sounds like a rule: it says what must never, always or only
-be done, or what somebody wants. The words of a rule are English and German; elsewhere tags and use decide.
+be done, or what is wanted. The words of a rule are English and German; elsewhere tags and use decide.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OF_USER: Final = 1.0
 """For what holds in all of the user's projects."""
 BY_PERSON: Final = 1.0
 MOST_UNPROVEN: Final = 3
-"""At most this many that an agent stored, and that nobody used, rated or accepted."""
+"""At most this many that only an agent stored: without a use, a good rating or a person's acceptance."""
 _COMPARED: Final = 50
 _SHORTEST_NAME: Final = 4
 _CONSOLE: Final = "console"
@@ -103,7 +103,10 @@ def is_about(memory: MemoryView, files: Collection[str]) -> bool:
 
 
 def _has_person(memory: MemoryView) -> bool:
-    """Return whether a person wrote it in the console, imported it, or accepted what a rule found."""
+    """Return whether a person wrote, imported or accepted a memory.
+
+    A person writes in the console, and accepts what a rule found.
+    """
     by_console = _CONSOLE in {memory.author, memory.updated_by}
     is_imported = isinstance(memory.imported, str)
     return by_console or is_imported or (not memory.unreviewed and "provenance" in _metadata(memory))

@@ -1,4 +1,4 @@
-"""What a prompt itself tells: whether it only consents, and whether a memory may answer it at all.
+"""What a prompt itself shows: mere consent, or whether a memory may answer it.
 
 These are words of languages, and their weights are small. In another language, or where they mislead, the
 nearness to a memory decides.
@@ -109,7 +109,7 @@ def is_trivial(prompt: str) -> bool:
 
 
 def weigh_prompt(prompt: str) -> float:
-    """Return what the words of a prompt tell about whether a memory answers it."""
+    """Return what the words of a prompt show about whether a memory answers it."""
     terms = {term for token in tokens(prompt) for term in token.posted}
     telling = [term for term in terms if term not in STOP_WORDS and len(term) > _SHORT]
     weight = math.log1p(len(telling))

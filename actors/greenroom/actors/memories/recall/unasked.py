@@ -1,14 +1,14 @@
-"""Which memories nobody asked for may be given: they must be likelier answers than chance brings.
+"""Decide which memories may be given without a request: likelier answers than chance brings.
 
 Each memory that a search found has a score:
 
-    score = nearness + half of (log odds + 2) + what the prompt itself tells
+    score = nearness + half of (log odds + 2) + what the prompt itself shows
 
 The nearness is by how many standard deviations the prompt is nearer to the memory than ordinary prompts are,
-and the odds are those of the search. A memory is given if its score reaches the bar. Of the ordinary prompts,
-asked of these very memories, 3 % reach it. So the bar adapts to the number of memories, their topic and their
-language. Without vectors, the probability of the search decides alone; and so it does, by words, for a prompt
-in another language than English, which these vectors do not know. `bench hook_context` measures both.
+and the odds are those of the search. A memory is given if its score reaches the bar, which 3 % of the ordinary
+prompts reach among these very memories. So the bar adapts to their number and topic. Without vectors, the
+probability of the search decides alone; and so it does, by words, for a prompt in another language than English,
+which these vectors do not know. `bench hook_context` measures both.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Judge:
         self.least = self._least_chance if self._bar is None else BAR
 
     def figure_of(self, hit: FoundMemory) -> float:
-        """Return how likely a hit is, 0 to 1: its place above the bar, or its probability without vectors."""
+        """Return how likely a hit is, from 0 to 1; without vectors, its probability."""
         above = self._above(hit)
         return chance_of(hit) if above is None else 1 / (1 + math.exp(-max(-30.0, min(30.0, above))))
 
@@ -109,7 +109,7 @@ class Judge:
         ]
 
     def _above(self, hit: FoundMemory) -> float | None:
-        """Return by how much a hit exceeds the bar; None if it was not compared by meaning."""
+        """Return by how much a hit exceeds the bar; None without vectors."""
         if self._bar is None or hit.nearness is None or not hit.odds:
             return None
         odds = max(_WORST_ODDS, math.log(hit.odds)) + _ORDINARY_ODDS
@@ -118,13 +118,16 @@ class Judge:
 
 @functools.cache
 def _cues() -> tuple[float, ...]:
-    """Return what each ordinary prompt itself tells."""
+    """Return what each ordinary prompt itself shows."""
     from greenroom.actors.search.ranking.ordinary import prompts  # noqa: PLC0415 - needs numpy, loaded by now
 
     return tuple(map(weigh_prompt, prompts()))
 
 
 def _quantile(scores: list[float], share: float) -> float:
-    """Return the bar; of many memories only a share was compared, so the others may exceed it as well."""
+    """Return the bar.
+
+    Of many memories only a share was compared, so the others may exceed it as well.
+    """
     scores.sort(reverse=True)
     return scores[int(ABOVE_BAR * share * len(scores))]

@@ -1,4 +1,4 @@
-"""Nearness: how much nearer a query is to a text than ordinary prompts are. Needs numpy.
+"""Nearness: how much nearer a query is than ordinary prompts are. Needs numpy.
 
 Some texts are near to everything that people write, and in a large store something is near by chance. So a
 cosine alone does not tell an answer from noise. A list of ordinary prompts in several languages, which
@@ -96,7 +96,7 @@ def compare_with_ordinary(
 
 
 def _find_ordinary(view: View, space: str, mask: Mask, ordinary: Floats) -> Slices[_Ordinary]:
-    """Return how near ordinary prompts come to the rows of a mask; a view remembers the last answer."""
+    """Return how near ordinary prompts come to rows; a view remembers the last answer."""
     known: _Ordinary | None = view.ordinary.get(space)
     if known is not None and np.array_equal(known.rows, mask):
         return known

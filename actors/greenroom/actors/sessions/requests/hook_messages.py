@@ -35,7 +35,7 @@ class ClientSession(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Earlier(msgspec.Struct, frozen=True, kw_only=True):
-    """An earlier session of a client, with the beginning of the person's last requests, oldest first."""
+    """An earlier session of a client, with the beginnings of its last requests."""
 
     client: str
     session: str
