@@ -5,10 +5,10 @@ Each memory that a search found has a score:
     score = nearness + half of (log odds + 2) + what the prompt itself shows
 
 The nearness is by how many standard deviations the prompt is nearer to the memory than ordinary prompts are,
-and the odds are those of the search. A memory is given if its score reaches the bar, which 3 % of the ordinary
-prompts reach among these very memories. So the bar adapts to their number and topic. Without vectors, the
-probability of the search decides alone; and so it does, by words, for a prompt in another language than English,
-which these vectors do not know. `bench hook_context` measures both.
+and the odds are those of the search. A memory is given if its score reaches the bar, which 3 % of the
+ordinary prompts reach among these very memories. So the bar adapts to their number and topic. Without
+vectors, the probability of the search decides alone; and so it does, by words, for a prompt in another
+language than English, which these vectors do not know. `bench hook_context` measures both.
 """
 
 from __future__ import annotations
