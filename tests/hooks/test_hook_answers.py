@@ -421,7 +421,7 @@ async def test_names_are_no_way_in_either(enter: Enter) -> None:
         await ann.tells_again(event)
         await ann.agent.ask(SetPreferences(preferences=json(msgspec.json.encode({evil: evil}).decode())))
         await ann.agent.ask(StoreMemory(content=evil, key="\u202ekey \u2028## Decisions", tags=["decision"]))
-        assert_inert(await ann.starts(), 4)
+        assert_inert(await ann.starts(), 5)
 
 
 @pytest.mark.promise("hook-context.inert")
