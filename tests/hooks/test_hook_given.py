@@ -178,7 +178,7 @@ def test_what_names_a_matter_is_no_mere_consent(prompt: str) -> None:
 
 @pytest.mark.promise("hook-context.relevant")
 async def test_a_question_in_another_language_brings_no_unrelated_memories(enter: Enter) -> None:
-    async with enter() as at:
+    async with enter(embedder="static") as at:
         ann = Client(at)
         await fill(ann)
         for text in (
@@ -191,28 +191,37 @@ async def test_a_question_in_another_language_brings_no_unrelated_memories(enter
         given = await ann.answered(ann.event("user-prompt", prompt="Welche Farbe hat das Logo noch mal?"))
         assert "Petrol" in given.context
         assert len(given.memory_ids) == 1
-        assert await ann.asks("Welche Farbe hat der Zug nach Wien?", "s2") == ""
+        for unrelated in (
+            "Welche Farbe hat der Zug nach Wien?",
+            "Wer hat die Katze gefüttert und wann war das?",
+        ):
+            assert await ann.asks(each, "s2") == ""
+
+
+@pytest.mark.promise("hook-context.relevant")
+async def test_word_vectors_find_other_words_and_leave_ordinary_prompts_alone(enter: Enter) -> None:
+    async with enter(embedder="static") as at:
+        ann = Client(at)
+        await fill(ann)
+        await ann.knows("Guest checkout stays, since forced accounts cost us a fifth of the carts")
+        asked = "Should we force people to make an account before the checkout?"
+        assert "Guest checkout" in await ann.asks(asked)
+        some = prompts()[::3]
+        given = [await ann.asks(prompt, f"o{number}") for number, prompt in enumerate(some)]
+        assert sum(map(bool, given)) <= len(some) // 20
 
 
 @pytest.mark.promise("hook-context.own")
-async def test_memories_of_other_projects_change_nothing_about_what_a_prompt_gets(enter: Enter) -> None:
-    async with enter() as at:
+async def test_better_matches_of_another_project_do_not_crowd_out_the_own_one(enter: Enter) -> None:
+    async with enter(embedder="static") as at:
         ann = Client(at)
         await fill(ann)
-        await ann.knows("The staging database listens on port 5433", key="port")
-
-        async def score(session: str) -> float | None:
-            await ann.asks("On which port does the staging database listen?", session)
-            return (await ann.given()).given[0].memories[0].score
-
-        before = await score("s1")
-        for number in range(30):
-            await ann.knows(f"Write a test for port {number}", namespace="user:ann:blog-99999999")
-        after = await score("s2")
-        assert before is not None
-        assert after is not None
-        assert before > 0.5
-        assert after > 0.5
+        await ann.knows("Staging is at port 5433")
+        for number in range(60):
+            await ann.knows(
+                f"The staging database listens on port {number}", namespace="user:ann:blog-99999999"
+            )
+        assert "5433" in await ann.asks("On which port does the staging database listen?")
 
 
 def test_the_vectors_of_the_ordinary_prompts_are_of_these_prompts() -> None:
