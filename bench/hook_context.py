@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 import msgspec
 import trio
 
-from bench import notes
+from bench import hook_answers, notes
 from bench.harness import Figure, Plan, Report, Table, check
 from greenroom.actors import (
     Agent,
@@ -36,8 +36,10 @@ from greenroom.actors.hooks.briefing.context_lines import is_used, marks_of
 from greenroom.actors.hooks.briefing.prompt_memories import MOST_MEMORIES, MOST_TOKENS
 from greenroom.runtime import RuntimeOptions
 
-MOST_NOISE: Final = 5.0
-"""Per cent of prompts that have nothing to do with the memories that may be given any."""
+MOST_NOISE: Final = 3.0
+"""Per cent of everyday prompts that may be given anything."""
+MOST_FOREIGN: Final = 5.0
+"""Per cent of questions about other worlds that may be given anything."""
 LEAST_RIGHT: Final = 25.0
 """Per cent of questions that are given a memory that answers them, at least."""
 OTHERS: Final = 5
@@ -85,16 +87,20 @@ def run(plan: Plan) -> Report:
                 few += trio.run(partial(_ask, folder, part, _prompts(part, seen, plan), embedder))
         for name, some in (("all", answers), (f"{FEW} of each", few)):
             rows.append([name, embedder, *_row(some)])
-            noise = max(_given(some, "everyday"), _given(some, "foreign"))
+            noise, foreign = _given(some, "everyday"), _given(some, "foreign")
             figures += [
                 Figure(what=f"noise in per cent, {name}, {embedder}", value=noise, most=MOST_NOISE),
+                Figure(
+                    what=f"the same, foreign questions, {name}, {embedder}", value=foreign, most=MOST_FOREIGN
+                ),
                 Figure(what=f"right in per cent, {name}, {embedder}", value=_right(some), least=LEAST_RIGHT),
             ]
+    tables, of_worlds = hook_answers.measure(plan)
     columns = ["memories", "embedder", "questions", "right memory %", "right one first %", "no answer %"]
     columns += ["everyday %", "foreign %", "memories a prompt", "CPU ms"]
     return Report(
-        tables=[Table(title="what prompts are given", columns=columns, rows=rows), _uses(worlds)],
-        figures=figures,
+        tables=[Table(title="what prompts are given", columns=columns, rows=rows), _uses(worlds), *tables],
+        figures=figures + of_worlds,
     )
 
 

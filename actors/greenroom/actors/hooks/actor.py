@@ -34,6 +34,8 @@ LAST: Final = 10
 """At most this many sessions of a project are offered for a hand-over."""
 EARLIER: Final = 3
 """A briefing names at most this many earlier sessions of the same project."""
+TYPED: Final = 4
+"""A briefing has at most this many of a session's last requests."""
 WRITE: Final = "recalled"
 WRITTEN_AFTER: Final = 10 * SECOND
 ROW_BYTES: Final = 1_000
@@ -315,6 +317,7 @@ class HookActor(Actor):
                 ended=None if ended is None else max(at, known.last),
                 reason="" if ended is None else ended,
                 request=request or known.request,
+                typed=_with_request(known.typed, request),
             ),
         )
         if context.timer_due(TIMER) is None:
@@ -344,6 +347,17 @@ class HookActor(Actor):
         context.put(key, msgspec.structs.replace(row, memories=memories))
 
 
+def _with_request(typed: list[str], request: str) -> list[str]:
+    """Return the beginnings of a person's last requests.
+
+    A prompt that comes again as a turn counts once.
+    """
+    line = " ".join(request.split())
+    if not line or any(line.startswith(each) or each.startswith(line) for each in typed):
+        return typed
+    return [*typed, line][-TYPED:]
+
+
 def _find_sessions(project: str, context: Context, besides: bytes = b"") -> Slices[list[StoredSession]]:
     """Return a project's sessions, except one; the most recently active first."""
     found: list[StoredSession] = []
@@ -363,6 +377,7 @@ def _earlier(session: StoredSession) -> hook_messages.Earlier:
         ended=optional_datetime(session.ended),
         reason=session.reason,
         request=session.request,
+        typed=session.typed,
     )
 
 

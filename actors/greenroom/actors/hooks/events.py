@@ -21,7 +21,7 @@ from greenroom.actors.hooks.briefing.briefing import build_briefing, count_unrev
 from greenroom.actors.hooks.briefing.changed_decisions import CHANGED, find_changed
 from greenroom.actors.hooks.briefing.context_lines import Line, is_used, to_section
 from greenroom.actors.hooks.briefing.learned import LEARNED, find_learned, namespace_of
-from greenroom.actors.hooks.briefing.prompt_memories import find_memories, is_trivial
+from greenroom.actors.hooks.briefing.prompt_memories import find_memories
 from greenroom.actors.hooks.extraction.extraction import carry_over, found_in
 from greenroom.actors.hooks.extraction.findings import Extractor, Finding
 from greenroom.actors.hooks.extraction.turns import (
@@ -34,6 +34,7 @@ from greenroom.actors.hooks.extraction.turns import (
     to_request,
 )
 from greenroom.actors.hooks.extraction.typed_words import typed_in
+from greenroom.actors.memories.recall.prompt_cues import is_trivial
 from greenroom.actors.memories.requests.requests import NoteHelp, StoreMemory
 from greenroom.actors.sessions.conversation_tiers import TierSizes
 from greenroom.actors.sessions.requests.hook_events import HookAnswer, HookEvent, Turn

@@ -34,7 +34,10 @@ _OF_NAMES: Final = frozenset({FINDINGS, TYPED, SESSIONS, HAS, CARRIED})
 
 
 class StoredSession(msgspec.Struct, frozen=True, array_like=True):
-    """A session of a client; ``ended`` is the time of its end."""
+    """A session of a client.
+
+    ``ended`` is the time of its end, ``typed`` has the beginnings of requests.
+    """
 
     client: str
     session: str
@@ -45,6 +48,7 @@ class StoredSession(msgspec.Struct, frozen=True, array_like=True):
     ended: int | None = None
     reason: str = ""
     request: str = ""
+    typed: list[str] = []
 
 
 class StoredContents(msgspec.Struct, frozen=True, array_like=True):

@@ -87,6 +87,22 @@ def is_another_language(query: str, texts: Iterable[str]) -> bool:
     return script == _LATIN and language_of(query[:LONGEST]) != (language_of(sample) or ENGLISH)
 
 
+def foreign_language(text: str) -> str | None:
+    """Return a text's language or script; None for English and for an unclear text."""
+    scripts = _scripts(text[:LONGEST])
+    script = scripts.most_common(1)[0][0] if scripts else _LATIN
+    if script != _LATIN:
+        return script
+    language = language_of(text[:LONGEST])
+    return None if language == ENGLISH else language
+
+
+def strip_common_words(text: str, language: str) -> str:
+    """Return a text without the most frequent words of a language."""
+    common = {_plain(word) for word in _WORDS.get(language, "").split()}
+    return _WORD.sub(lambda found: " " if _plain(found[0].casefold()) in common else found[0], text)
+
+
 def language_of(text: str) -> str | None:
     """Return the language of a text in Latin letters, by common words; None if unclear."""
     counts: Counter[str] = Counter()

@@ -39,6 +39,16 @@ OF_A_FOLDER = re.compile(rf".*-[0-9a-f]{{{2 * DIGEST_BYTES}}}")
 """The form that `project_of_path` makes. No other segment has it."""
 
 
+def is_near(namespace: str, *projects: str) -> bool:
+    """Return whether a namespace does not belong to another project, judged by its name.
+
+    ``projects`` are the ids of the project: the present one, and older ones.
+    """
+    _, _, *below = namespace.split(":")
+    own = {segment(each) for each in projects if each}
+    return not below or below[0] in own or not OF_A_FOLDER.fullmatch(below[0])
+
+
 def root_of(namespace: str) -> str:
     """Return the first two segments."""
     return ":".join(namespace.split(":", _ROOT_SEGMENTS)[:_ROOT_SEGMENTS])

@@ -6,8 +6,8 @@ from typing import Final
 
 from greenroom.actors.content.text.escape import escape_untrusted
 from greenroom.actors.core.auth.namespaces import PROJECT, memory_address, segment
-from greenroom.actors.hooks.briefing.briefing import DECISION, PREFERENCE
 from greenroom.actors.hooks.briefing.context_lines import MOST_OF_MEMORY, Line, fit_lines, marks_of
+from greenroom.actors.hooks.briefing.useful import TAGS_OF_RULES
 from greenroom.actors.memories.recall.replies import GivenMemory
 from greenroom.actors.memories.requests.overwritten import ListOverwritten, OverwrittenMemory
 from greenroom.actors.sessions.requests.hook_events import HookEvent
@@ -33,7 +33,7 @@ async def find_changed(
         return []
     address = memory_address(PROJECT + segment(event.project))
     try:
-        found = await context.ask(address, ListOverwritten(tags=[DECISION, PREFERENCE], limit=_MOST))
+        found = await context.ask(address, ListOverwritten(tags=sorted(TAGS_OF_RULES), limit=_MOST))
     except GreenroomError:  # an unavailable namespace must not hide the rest
         return []
     lines = [_render(each) for each in found if state.memories.get(each.own.memory_id) != each.own.version]

@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 
 from greenroom.actors.content.text.analyze import STOP_WORDS, tokens
 from greenroom.actors.content.text.escape import Section, escape_untrusted, line_tokens
+from greenroom.actors.core.auth.namespaces import is_near
 from greenroom.actors.core.replies.memory_types import by_author, changer
-from greenroom.actors.memories.recall.recall_context import is_near, strongest
+from greenroom.actors.memories.recall.recall_context import strongest
 from greenroom.actors.memories.recall.replies import GivenMemory
-from greenroom.actors.memories.recall.search_all_roots import chance_of
 from greenroom.actors.memories.requests.replies import FoundMemory
 
 MOST_OF_MEMORY: Final = 480
@@ -44,26 +44,44 @@ def to_section(title: str, lines: Iterable[Line]) -> Section:
     return Section(title, [each.text for each in lines])
 
 
-def render_memory(hit: FoundMemory, prompt: str = "") -> Line:
-    """Render a memory as a line."""
+def render_known(hit: FoundMemory, agent: str) -> Line:
+    """Render a memory below the name of its namespace.
+
+    Its author is shown unless it is this agent.
+    """
     memory = hit.memory
-    text = memory.text
+    by = by_author(memory.author, memory.imported, changer(memory.author, memory.updated_by))
+    source = f"{memory.key}{'' if by == f' by {agent}' else by}, {memory.updated_at:%Y-%m-%d}"
+    return Line(_with_branch(hit, source), _to_given(hit, "", None))
+
+
+def render_memory(hit: FoundMemory, prompt: str = "", score: float | None = None) -> Line:
+    """Render a memory as a line; ``score`` is for the injection log."""
+    memory = hit.memory
     by = by_author(memory.author, memory.imported, changer(memory.author, memory.updated_by))
     source = f"memory {memory.key} in {memory.namespace}{by}, {memory.updated_at:%Y-%m-%d}"
-    given = GivenMemory(
+    return Line(_with_branch(hit, source), _to_given(hit, prompt, score))
+
+
+def _with_branch(hit: FoundMemory, source: str) -> str:
+    line = render_line(hit.memory.text, source, MOST_OF_MEMORY).text
+    if hit.of_branch:
+        branch = escape_untrusted(hit.of_branch, _MOST_OF_BRANCH)
+        line += f" [noted on branch {branch}, whose work is not in the present one]"
+    return line
+
+
+def _to_given(hit: FoundMemory, prompt: str, score: float | None) -> GivenMemory:
+    memory = hit.memory
+    return GivenMemory(
         memory_id=memory.memory_id,
         version=memory.version,
         namespace=memory.namespace,
         key=memory.key,
-        score=None if hit.odds is None else round(chance_of(hit), 4),
+        score=None if score is None else round(score, 4),
         signals=strongest(hit.components or {}),
-        marks=marks_of(text[:MOST_OF_MEMORY], prompt),
+        marks=marks_of(memory.text[:MOST_OF_MEMORY], prompt),
     )
-    line = render_line(text, source, MOST_OF_MEMORY).text
-    if hit.of_branch:
-        branch = escape_untrusted(hit.of_branch, _MOST_OF_BRANCH)
-        line += f" [noted on branch {branch}, whose work is not in the present one]"
-    return Line(line, given)
 
 
 def why_withheld(hit: FoundMemory, projects: Sequence[str], has: Mapping[str, int]) -> str | None:

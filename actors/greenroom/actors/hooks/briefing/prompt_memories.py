@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import Final, NamedTuple
 
@@ -15,34 +14,23 @@ from greenroom.actors.hooks.briefing.context_lines import (
     render_memory,
     why_withheld,
 )
+from greenroom.actors.hooks.briefing.outdated import find_replaced
 from greenroom.actors.memories.recall.branches import set_apart_branches
-from greenroom.actors.memories.recall.recall_context import least_chance, near_roots
-from greenroom.actors.memories.recall.search_all_roots import SearchSpec, chance_of, find
+from greenroom.actors.memories.recall.search_all_roots import SearchSpec, find
+from greenroom.actors.memories.recall.unasked import Judge, for_a_prompt
 from greenroom.actors.memories.requests.replies import MemoryFilters
 from greenroom.actors.sessions.requests.hook_events import HookEvent
 from greenroom.actors.sessions.requests.hook_messages import HookState
 from greenroom.runtime import ProcedureContext
 
 _SEARCHED: Final = 2_000
-# The alternatives must not overlap: each ambiguous word doubles the time of the match.
-_TRIVIAL: Final = re.compile(
-    r"\s*(?:/[A-Za-z][\w:.-]*(?:\s.*)?|!.*"
-    r"|(?:(?:y|yes|yep|yeah|yup|ok|okay|k|no|nope|sure|right|good|great|perfect|nice|fine|cool"
-    r"|please|thanks?|thank you|continue|resume|go|go on|go ahead|carry on|keep going|proceed|do it|do that"
-    r"|try again|retry|again|done|next|stop|wait|commit|push|ja|nein|weiter|danke|genau|[0-9a-jl-xz])\b"
-    r"[\s.,!?;:)-]*)*)",
-    re.IGNORECASE | re.DOTALL,
-)
-
-
-def is_trivial(prompt: str) -> bool:
-    """Return whether a prompt is only consent or a client's command."""
-    return _TRIVIAL.fullmatch(prompt) is not None
-
-
 MOST_MEMORIES: Final = 5
 MOST_TOKENS: Final = 600
 _CANDIDATES: Final = 50
+_COMPARED: Final = 25
+"""An outdated memory is recognised if what replaced it is among this many best."""
+_WEAK: Final = "it is too weak"
+_OUTDATED: Final = "the session has what replaced it"
 
 
 class Found(NamedTuple):
@@ -50,7 +38,7 @@ class Found(NamedTuple):
 
     Attributes:
         partial: Whether only words were searched, without embeddings.
-        least: The least chance of relevance that was required.
+        least: The least score that was required.
         left_out: How many other memories were found, by the reason why they are not injected.
     """
 
@@ -64,30 +52,36 @@ async def find_memories(
     context: ProcedureContext, event: HookEvent, prompt: str, state: HookState, budget: int
 ) -> Found:
     """Find the memories that are likely to matter for a prompt, within a token budget."""
+    asked = LEFT_OUT.sub(" ", prompt).replace(PRIVATE, " ")[:_SEARCHED]  # without the marks of truncation
     search = SearchSpec(
         None,
-        LEFT_OUT.sub(" ", prompt).replace(PRIVATE, " ")[:_SEARCHED],  # without the marks of truncation
+        asked,
         "semantic",
         0.0,
         MemoryFilters(unreviewed=False),
         _CANDIDATES,
         debug=True,
         min_relevance=None,
-        roots=near_roots(context.principal, *event.projects),
         dated=False,  # a date in a prompt is about new work, not about when a memory was stored
     )
-    outcome = await find(context, search)
-    least = least_chance(outcome)
+    outcome = await find(context, for_a_prompt(search, asked, context.principal, event.projects))
+    judge = Judge(asked, outcome)
     left_out: Counter[str] = Counter()
-    offered: list[Line] = []
-    for hit in await set_apart_branches(event.place, outcome.hits):
-        why = (
-            "it is too weak" if chance_of(hit) < least else why_withheld(hit, event.projects, state.memories)
-        )
-        if why is None:
-            offered.append(render_memory(hit, prompt))
-        else:
-            left_out[why] += 1
-    lines, _ = fit_lines(offered, min(budget, MOST_TOKENS), MOST_MEMORIES)
+    offered: dict[str, Line] = {}
+    likely = await set_apart_branches(event.place, judge.likely(outcome.hits))
+    own = [hit for hit in outcome.hits[:_COMPARED] if why_withheld(hit, event.projects, {}) is None]
+    replaced = find_replaced(own) if likely else {}
+    for hit in likely:
+        newer = replaced.get(hit.memory.memory_id)
+        for each in (hit,) if newer is None else (newer, hit):
+            why = why_withheld(each, event.projects, state.memories)
+            if each is hit and newer is not None and newer.memory.memory_id not in offered:
+                why = why or _OUTDATED
+            if why is None:
+                offered[each.memory.memory_id] = render_memory(each, prompt, judge.figure_of(each))
+            else:
+                left_out[why] += 1
+    lines, _ = fit_lines(list(offered.values()), min(budget, MOST_TOKENS), MOST_MEMORIES)
+    left_out[_WEAK] = len(outcome.hits) - len(likely)
     left_out[NO_ROOM] = len(offered) - len(lines)
-    return Found(lines, outcome.partial is not None, least, +left_out)
+    return Found(lines, outcome.partial is not None, judge.least, +left_out)

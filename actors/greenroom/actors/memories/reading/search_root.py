@@ -69,6 +69,7 @@ class Hit(NamedTuple):
     odds: float | None = None
     weighed_as: tuple[str, str] | None = None
     match: float = 1.0
+    nearness: float | None = None
 
 
 class RankedEntries(NamedTuple):
@@ -82,6 +83,8 @@ class RankedEntries(NamedTuple):
     is_nothing: bool = False
     terms: Sequence[replies.TermRead] = ()
     cut: str = ""
+    ordinary: Sequence[float] = ()
+    compared: float = 1.0
 
 
 def find(
@@ -106,7 +109,7 @@ def find(
         embedding.queue_missing(repository, context, corpus)
     seen = repository.views.of(corpus, context.principal, context.now)
     filters = request.filters or ALL
-    row_filter = RowFilter(seen)
+    row_filter = RowFilter(seen, request.unasked_for)
     yield from row_filter.apply(filters, context.now)
     yield from by_entries(repository, context, corpus, row_filter, filters)
     if not is_query:
@@ -136,6 +139,8 @@ def find(
         is_nothing=outcome.is_nothing,
         terms=list(outcome.terms),
         cut=outcome.cut,
+        ordinary=list(outcome.ordinary),
+        compared=outcome.compared,
     )
 
 
@@ -329,6 +334,7 @@ def _rank(
     from greenroom.actors.memories.reading import ranking  # noqa: PLC0415 - needs numpy, loaded by now
     from greenroom.actors.search.ranking.denial_order import is_negated  # noqa: PLC0415 - as above
     from greenroom.actors.search.ranking.intent import detect_state  # noqa: PLC0415 - as above
+    from greenroom.actors.search.ranking.ordinary import NOT_COMPARED, compare_with_ordinary  # noqa: PLC0415 - as above
     from greenroom.actors.search.ranking.query import RankQuery  # noqa: PLC0415 - as above
     from greenroom.actors.search.ranking.rank import rank  # noqa: PLC0415 - as above
     from greenroom.actors.search.ranking.relevance import RIVALS, match_of, rivals  # noqa: PLC0415 - as above
@@ -367,6 +373,9 @@ def _rank(
     order = order[is_enough[order]][: request.limit]
     if has_nothing and request.use:  # no other root is queried, so this is the reply
         order = order[:0]
+    near = NOT_COMPARED
+    if request.unasked_for is not None and vectors is not None:
+        near = yield from compare_with_ordinary(view, vectors.space, row_filter.wanted, ranked, order)
     components = _components(ranked, parts, order if request.debug else order[: request.reasons])
     hits = [
         Hit(
@@ -378,12 +387,20 @@ def _rank(
             float(odds[at]),
             (KINDS[ranked.kinds[at]], ranked.vectors) if request.debug else None,
             float(matches[at]),
+            near.by_place.get(at),
         )
         for at in order.tolist()
     ]
     terms = _terms_read(query, ranked) if request.debug else ()
     return RankedEntries(
-        hits, ranked.total, ranked.vectors, rivals=together, is_nothing=has_nothing, terms=terms
+        hits,
+        ranked.total,
+        ranked.vectors,
+        rivals=together,
+        is_nothing=has_nothing,
+        terms=terms,
+        ordinary=near.ordinary,
+        compared=near.share,
     )
 
 
@@ -464,6 +481,7 @@ def _read_hits(
                 compressed=compressed_form(repository, context, entry) if has_room and is_packed else UNSET,
                 own=_is_own(repository, context, entry),
                 weighed_as=hit.weighed_as,
+                nearness=hit.nearness,
             )
         )
         yield

@@ -19,6 +19,7 @@ from greenroom.actors.core.replies.memory_types import TimeSpan
 from greenroom.actors.core.validation.times import to_datetime, to_microseconds
 from greenroom.actors.memories.recall.time_window import days_come_first, time_zone
 from greenroom.actors.search.embedding.embedding_service import EmbeddingService
+from greenroom.actors.search.embedding.rows import MINILM, STATIC
 from greenroom.actors.search.embedding.vector_messages import QueryVectors
 
 _MICROSECOND = dt.timedelta(microseconds=1)
@@ -62,6 +63,11 @@ def _warm() -> None:
     from greenroom.actors.content.times import warm  # noqa: PLC0415 - few searches name a time
 
     warm()
+
+
+def knows_english_alone(vectors: QueryVectors) -> bool:
+    """Return whether vectors are of an embedder that comes with Greenroom: both know English alone."""
+    return vectors.space == STATIC or vectors.space.startswith(MINILM)
 
 
 class QueryMeaning(NamedTuple):

@@ -12,15 +12,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import UNSET, Meta
 
-from greenroom.actors.core.auth.namespaces import (
-    OF_A_FOLDER,
-    PROJECT,
-    below_root,
-    memory_address,
-    segment,
-    user_namespace,
-)
-from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.auth.namespaces import below_root, user_namespace
 from greenroom.actors.core.git.projects import PlaceOfWork
 from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.replies import memory_types as kinds
@@ -31,14 +23,13 @@ from greenroom.actors.memories.recall import replies
 from greenroom.actors.memories.recall.branches import set_apart_branches
 from greenroom.actors.memories.recall.emptiness import with_reason
 from greenroom.actors.memories.recall.replies import HOOKS, GivenMemory, NoteRecalled, RecalledMemory
-from greenroom.actors.memories.recall.scatter_gather import Root
 from greenroom.actors.memories.recall.search_all_roots import (
     SearchResult,
     SearchSpec,
-    chance_of,
     count_uses,
     find,
 )
+from greenroom.actors.memories.recall.unasked import Judge, for_a_prompt
 from greenroom.actors.memories.requests.replies import MemoryFilters
 from greenroom.runtime import ActorQuarantinedError, Address, OverloadedError, Procedure, ProcedureContext
 
@@ -49,13 +40,6 @@ LEAST_SHARE: Final = 0.1
 """In a small store, a memory needs this share of the best one's probability; see `bench recalled`."""
 EXPLAINED: Final = 20
 """The injection log has the signals of this many best memories, and only the scores of the others."""
-LEAST_CHANCE: Final = 0.4
-LEAST_OF_FEW: Final = 0.2
-FEW: Final = 100
-"""The least probability of a memory that no one requested; `LEAST_OF_FEW` if at most `FEW` are visible.
-
-With more memories, it is likelier that one resembles a text by chance; `bench hook_context` measures it.
-"""
 MOST_SIGNALS: Final = 6
 _MOST_TASK: Final = 400
 
@@ -101,16 +85,12 @@ class RecallContext(
         """
         search = self.to_spec()
         if self.unasked_for is not None:
-            search = search._replace(roots=near_roots(context.principal, self.unasked_for, *self.older))
+            projects = [self.unasked_for, *self.older] if self.unasked_for else []
+            search = for_a_prompt(search, self.task, context.principal, projects)
         outcome = await find(context, search)
         hits = [each for each in outcome.hits if not each.memory.withheld]
         if self.unasked_for is not None:
-            least = least_chance(outcome)
-            hits = [
-                each
-                for each in hits
-                if chance_of(each) >= least and is_near(each.memory.namespace, self.unasked_for, *self.older)
-            ]
+            hits = Judge(self.task, outcome).likely(hits)
         if self.place is not None:
             hits = await set_apart_branches(self.place, hits)
         candidates = [replies.to_recalled(each) for each in hits]
@@ -149,31 +129,6 @@ class RecallContext(
             reasons=EXPLAINED,
             least_share=0.0 if is_narrowed else LEAST_SHARE,
         )
-
-
-# -- memories that no one requested ------------------------------------------------------------
-
-
-def near_roots(principal: Principal, *projects: str) -> list[Root]:
-    """Return the namespace roots from which hooks may inject: the user's and the project's.
-
-    A project may have several ids: the present one, and those that older versions gave to its folder.
-    """
-    names = [user_namespace(principal), *(PROJECT + segment(each) for each in projects if each)]
-    return [Root(name, memory_address(name)) for name in names]
-
-
-def is_near(namespace: str, *projects: str) -> bool:
-    """Return whether a namespace does not belong to another project, judged by its name."""
-    _, _, *below = namespace.split(":")
-    own = {segment(each) for each in projects if each}
-    return not below or below[0] in own or not OF_A_FOLDER.fullmatch(below[0])
-
-
-def least_chance(outcome: SearchResult) -> float:
-    """Return the least probability that a memory must have, by the number of visible memories."""
-    seen = sum(found.counts.get("visible", 0) for found in outcome.found)
-    return LEAST_OF_FEW if seen <= FEW else LEAST_CHANCE
 
 
 # -- the injection log -------------------------------------------------------------------------

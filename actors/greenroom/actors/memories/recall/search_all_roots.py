@@ -20,6 +20,7 @@ from greenroom.actors.memories.recall.query import (
     QueryEmbedding,
     QueryMeaning,
     QueryTimes,
+    knows_english_alone,
     meaning_of,
     times_of,
     vectors_of,
@@ -65,6 +66,8 @@ class SearchSpec(NamedTuple):
         reasons: How many of the first hits have their signals without ``debug``.
         least_share: The part of the best hit's probability that hits after the first `ALWAYS` must have, if
             at most `FEW` memories are visible; 0 for no such cut.
+        unasked_for: As in `FindMemories`.
+        foreign: Whether the query is not English; then embedders that know English alone do not count.
     """
 
     below: str | None
@@ -84,6 +87,8 @@ class SearchSpec(NamedTuple):
     dated: bool = True
     reasons: int = 0
     least_share: float = 0.0
+    unasked_for: Sequence[str] | None = None
+    foreign: bool = False
 
 
 class SearchResult(NamedTuple):
@@ -148,6 +153,7 @@ async def find(context: ProcedureContext, search: SearchSpec) -> SearchResult:
         debug=search.debug,
         reasons=search.reasons,
         decompress=search.decompress,
+        unasked_for=None if search.unasked_for is None else list(search.unasked_for),
     )
     answers = await search_roots(context, roots.ordered, message)
     clock.lap("owners")
@@ -202,7 +208,9 @@ async def _meaning_of(context: ProcedureContext, search: SearchSpec, text: str |
         return QueryMeaning(await vectors_of(search.embedding, context.sidecar))
     if text is None or search.mode == "exact" or context.sidecar is None:
         return QueryMeaning()
-    return await meaning_of(text, context.sidecar)
+    meaning = await meaning_of(text, context.sidecar)
+    is_noise = search.foreign and meaning.vectors is not None and knows_english_alone(meaning.vectors)
+    return QueryMeaning() if is_noise else meaning
 
 
 def _not_searched(answers: Gathered[RootSearchResult]) -> str | None:

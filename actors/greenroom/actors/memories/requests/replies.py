@@ -327,6 +327,7 @@ class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
         own: Whether it belongs to the caller's user, and that user's agents wrote the newest version.
         of_branch: The other branch on which it was noted, if that was looked up.
         weighed_as: With ``debug``: the kind of memory and the vectors by which the weights were chosen.
+        nearness: For a hook: how much nearer the query is than ordinary prompts; None without vectors.
     """
 
     memory: MemoryView
@@ -340,6 +341,7 @@ class FoundMemory(msgspec.Struct, frozen=True, kw_only=True):
     own: bool = False
     of_branch: str = ""
     weighed_as: tuple[str, str] | None = None
+    nearness: float | None = None
 
 
 class TermRead(msgspec.Struct, frozen=True, kw_only=True):
@@ -371,6 +373,8 @@ class RootSearchResult(msgspec.Struct, frozen=True, kw_only=True):
         terms: With ``debug``: how the query's words were interpreted, if any ranked.
         unread: If there was no time to read the index: how many of the newest memories were searched.
         cut: What a search for stop words left out, if it had no hits; empty if it read all memories.
+        ordinary: For a hook: for each ordinary prompt, the nearness of the memory that is nearest to it.
+        compared: The part of the memories that ``ordinary`` is about.
     """
 
     hits: list[FoundMemory]
@@ -383,6 +387,8 @@ class RootSearchResult(msgspec.Struct, frozen=True, kw_only=True):
     terms: list[TermRead] = msgspec.field(default_factory=list)
     unread: int | None = None
     cut: str = ""
+    ordinary: list[float] = msgspec.field(default_factory=list)
+    compared: float = 1.0
     damaged: Damaged | UnsetType = UNSET
 
 

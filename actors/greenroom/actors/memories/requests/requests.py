@@ -260,6 +260,8 @@ class FindMemories(Message[replies.RootSearchResult], frozen=True, kw_only=True)
         quality_boost: 0-1, for ``hybrid``; other modes ignore it.
         min_relevance: The least relevance; if None, the search decides whether any hit can be an answer.
         reasons: How many of the first hits have ``components`` without ``debug``.
+        unasked_for: The ids of the project for which a hook searches: then memories of other projects
+            do not count, and the reply tells how near ordinary prompts come.
     """
 
     text: kinds.SearchWords | None = None
@@ -275,6 +277,7 @@ class FindMemories(Message[replies.RootSearchResult], frozen=True, kw_only=True)
     debug: bool = False
     reasons: int = 0
     decompress: bool = True
+    unasked_for: list[str] | None = None
 
 
 class LocateKey(Message[replies.KeyLocated], frozen=True, kw_only=True):

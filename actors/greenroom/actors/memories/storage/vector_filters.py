@@ -122,15 +122,19 @@ def unreviewed(corpus: Corpus) -> Mask:
 class RowFilter:
     """The rows that are left after filters, which are applied one after the other.
 
-    ``counts`` has the number of rows after each filter, in order.
+    ``counts`` has the number of rows after each filter, in order. The first one keeps what belongs to the
+    project with the ids ``near`` or to no project.
     """
 
-    def __init__(self, seen: VisibleRows) -> None:
+    def __init__(self, seen: VisibleRows, near: Sequence[str] | None = None) -> None:
         view = seen.view
         self._superseded = seen.superseded
         self._corpus: Corpus = view.corpus  # type: ignore[assignment]  # a view has a wider type
         self.wanted: Mask = view.visible
         self.counts: dict[str, int] = {"visible": view.count}
+        if near is not None:
+            found = [names.is_near(namespace, *near) for namespace in self._corpus.namespaces]
+            self._keep("project", np.array(found, np.bool_)[self._corpus.namespace])
 
     def apply(self, filters: MemoryFilters, now: int) -> Slices[None]:
         """Apply all filters that the index supports; keys and sessions are not among them."""

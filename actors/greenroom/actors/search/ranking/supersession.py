@@ -158,7 +158,7 @@ def compute_gains(
 ) -> Floats:
     """Return the change of each note's strength, as log-odds, for a state."""
     sharp, is_present = _SHARP[vectors], state == "present"
-    partners, parts = _find_partners(probabilities if is_present else probabilities.T)
+    partners, parts = find_partners(probabilities if is_present else probabilities.T)
     own = np.exp(sharp * (strengths - strengths.max()))
     chances = own.copy()
     all_chances = own.sum()
@@ -180,7 +180,7 @@ def compute_gains(
     return gained
 
 
-def _find_partners(probabilities: Floats) -> tuple[Places, Floats]:
+def find_partners(probabilities: Floats) -> tuple[Places, Floats]:
     """Return, for each column, its partner (a line) and the part that it passes on.
 
     The part is 0 without a partner. The partner is the most probable line for the column, if the column is

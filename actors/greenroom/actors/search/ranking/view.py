@@ -85,6 +85,8 @@ class View:
         self.visible = visible
         self.count = int(np.count_nonzero(visible))
         self.all_visible = self.count == len(visible)
+        self.ordinary: dict[str, Any] = {}
+        """The last comparison with ordinary prompts, by space; see `ranking.ordinary`."""
 
     def prepare(self) -> Slices[None]:
         """Calculate and cache what every query needs."""

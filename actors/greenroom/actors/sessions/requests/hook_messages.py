@@ -36,7 +36,7 @@ class ClientSession(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Earlier(msgspec.Struct, frozen=True, kw_only=True):
-    """An earlier session of a client, with the beginning of the person's last request."""
+    """An earlier session of a client, with the beginnings of its last requests."""
 
     client: str
     session: str
@@ -45,6 +45,7 @@ class Earlier(msgspec.Struct, frozen=True, kw_only=True):
     ended: datetime | None
     reason: str
     request: str
+    typed: list[str] = msgspec.field(default_factory=list)
 
 
 class HookState(msgspec.Struct, frozen=True, kw_only=True):
