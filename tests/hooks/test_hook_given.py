@@ -195,7 +195,7 @@ async def test_a_question_in_another_language_brings_no_unrelated_memories(enter
             "Welche Farbe hat der Zug nach Wien?",
             "Wer hat die Katze gefüttert und wann war das?",
         ):
-            assert await ann.asks(each, "s2") == ""
+            assert await ann.asks(unrelated, "s2") == ""
 
 
 @pytest.mark.promise("hook-context.relevant")
