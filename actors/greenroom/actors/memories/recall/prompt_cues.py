@@ -108,11 +108,14 @@ def is_trivial(prompt: str) -> bool:
     return len(words) <= _MOST_WORDS and all(is_choice)
 
 
-def weigh_prompt(prompt: str) -> float:
-    """Return what the words of a prompt show about whether a memory answers it."""
+def weigh_prompt(prompt: str, of_words: float) -> float:
+    """Return what the words of a prompt show about whether a memory answers it.
+
+    ``of_words`` is the weight of the logarithm of the number of telling words.
+    """
     terms = {term for token in tokens(prompt) for term in token.posted}
     telling = [term for term in terms if term not in STOP_WORDS and len(term) > _SHORT]
-    weight = math.log1p(len(telling))
+    weight = of_words * math.log1p(len(telling))
     if _GENERAL.match(prompt):
         weight += GENERAL
     if _is_order(prompt):

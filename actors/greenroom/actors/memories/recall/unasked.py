@@ -25,6 +25,7 @@ from greenroom.actors.memories.recall.prompt_cues import weigh_prompt
 from greenroom.actors.memories.recall.scatter_gather import Root
 from greenroom.actors.memories.recall.search_all_roots import SearchResult, SearchSpec, chance_of
 from greenroom.actors.memories.requests.replies import FoundMemory
+from greenroom.actors.search.embedding.rows import MINILM
 
 ABOVE_BAR: Final = 0.03
 """The part of the ordinary prompts that exceeds the bar."""
@@ -38,6 +39,9 @@ FEW: Final = 100
 
 With more memories, it is likelier that one resembles a text by chance.
 """
+OF_WORDS: Final = 1.0
+OF_WORDS_IN_SENTENCES: Final = 0.5
+"""The weight of how much a prompt says; MiniLM's vectors show more of that themselves."""
 BAR: Final = 0.5
 """The bar in the injection log, where a score is between 0 and 1."""
 _ODDS: Final = 0.5
@@ -59,9 +63,7 @@ def for_a_prompt(
 ) -> SearchSpec:
     """Return a search near a project for what answers a prompt.
 
-    A project may have several ids.
-
-    In another language than English the common words of that language do not count: in a store with few texts
+    The project may have several ids. In another language than English the common words of that language do not count: in a store with few texts
     of that language they would be rare ones.
     """
     language = foreign_language(prompt)
@@ -83,12 +85,15 @@ class Judge:
 
     def __init__(self, prompt: str, outcome: SearchResult) -> None:
         compared = [each for each in outcome.found if each.ordinary]
-        self._cue = weigh_prompt(prompt)
+        of_words = OF_WORDS_IN_SENTENCES if (outcome.space or "").startswith(MINILM) else OF_WORDS
+        self._cue = weigh_prompt(prompt, of_words)
         self._bar: float | None = None
         if compared:
             best = [max(some) for some in zip(*(each.ordinary for each in compared), strict=True)]
             share = min(each.compared for each in compared)
-            self._bar = _quantile([near + cue for near, cue in zip(best, _cues(), strict=True)], share)
+            self._bar = _quantile(
+                [near + cue for near, cue in zip(best, _cues(of_words), strict=True)], share
+            )
         seen = sum(found.counts.get("project", 0) for found in outcome.found)
         self._least_chance = LEAST_OF_FEW if seen <= FEW else LEAST_CHANCE
         self.least = self._least_chance if self._bar is None else BAR
@@ -122,11 +127,11 @@ class Judge:
 
 
 @functools.cache
-def _cues() -> tuple[float, ...]:
+def _cues(of_words: float) -> tuple[float, ...]:
     """Return what each ordinary prompt itself shows."""
     from greenroom.actors.search.ranking.ordinary import prompts  # noqa: PLC0415 - needs numpy, loaded by now
 
-    return tuple(map(weigh_prompt, prompts()))
+    return tuple(weigh_prompt(each, of_words) for each in prompts())
 
 
 def _quantile(scores: list[float], share: float) -> float:
