@@ -63,8 +63,8 @@ def for_a_prompt(
 ) -> SearchSpec:
     """Return a search near a project for what answers a prompt.
 
-    The project may have several ids. In another language than English the common words of that language do not count: in a store with few texts
-    of that language they would be rare ones.
+    The project may have several ids. In another language than English the common words of that language do
+    not count: in a store with few texts of that language they would be rare ones.
     """
     language = foreign_language(prompt)
     query = prompt if language is None else strip_common_words(prompt, language)
