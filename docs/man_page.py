@@ -11,6 +11,7 @@ from greenroom.transports.ops.cli.catalogue import COMMANDS, FAMILIES, GROUPS, C
 from greenroom.transports.ops.cli.parsing import metavars
 
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+OF_A_CALLER = frozenset({"--agent", "--agent-type", "--user", "--project", "--durability", "--max-size"})
 
 
 def man_page() -> str:
@@ -29,7 +30,8 @@ def man_page() -> str:
         text(
             "`greenroom serve` takes every setting, each other command those that it needs. An "
             "option wins over the variable, the variable over the file, the file over the default. "
-            "The variable of --max-size is GREENROOM_MAX_SIZE, and so on."
+            "The variable of --max-size is GREENROOM_MAX_SIZE, and so on. "
+            f"Those of a caller are {', '.join(sorted(OF_A_CALLER))}."
         ),
         *(line for key in settings.all_settings() for line in setting(key)),
         ".SH EXIT STATUS",
@@ -74,6 +76,8 @@ def described(name: str, command: Command) -> Iterator[str]:
         for flag, option in command.options.items()
     ]
     taken = [settings.flag(key) for key in settings.all_settings() if key in command.settings]
+    if set(taken) >= OF_A_CALLER:
+        taken = ["those of a caller", *(each for each in taken if each not in OF_A_CALLER)]
     if inner:
         yield ".RS"
         for head, meaning in inner:

@@ -159,6 +159,26 @@ def described(field: ast.AnnAssign) -> tuple[ast.expr, str] | None:
     return None
 
 
+class OnlyLimits(ast.NodeTransformer):
+    """Leaves of an ``Annotated[type, Meta(…)]`` only what limits values; the rest is for schemas."""
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        """Return the type alone if nothing limits its values."""
+        self.generic_visit(node)
+        match node:
+            case ast.Subscript(
+                value=ast.Name("Annotated"),
+                slice=ast.Tuple([kind, ast.Call(args=[], keywords=limits) as meta]),
+            ):
+                meta.keywords = [
+                    each
+                    for each in limits
+                    if each.arg not in {"description", "extra", "extra_json_schema", "pattern"}
+                ]
+                return node if meta.keywords else kind
+        return node
+
+
 def class_line(node: ast.ClassDef) -> str:
     """Return a class's name and bases."""
     bases = ", ".join(map(ast.unparse, node.bases))
@@ -213,8 +233,11 @@ def declared(node: ast.ClassDef) -> dict[str, tuple[str, str]]:
             meaning = described(each)
             if meaning is not None:
                 each.annotation = meaning[0]
+            each.annotation = OnlyLimits().visit(each.annotation)
             found[ast.unparse(each.target)] = (ast.unparse(each), meaning[1] if meaning else "")
-        elif isinstance(each, ast.Assign) and ast.unparse(each)[0] != "_":
+        elif (
+            isinstance(each, ast.Assign) and ast.unparse(each)[0] != "_" and ast.unparse(each)[:5] != "runs "
+        ):
             found[ast.unparse(each.targets[0])] = (ast.unparse(each), "")
         elif isinstance(each, FUNCTIONS) and is_attribute(each):
             found[each.name] = (signature(each), ast.get_docstring(each) or "")
