@@ -75,7 +75,7 @@ async def test_what_the_server_does_is_in_the_figures(tmp_path: Path) -> None:
             assert first["per_second"]["handled"] is None
             await server.client.call("create_session", purpose="seen from above")
             looks = [first]
-            while looks[-1]["store"]["commits"] == 0:  # it may be handled in one frame and committed in the next
+            while looks[-1]["store"]["commits"] == 0:  # handled in one frame, committed in the next
                 looks.append(json.loads(await top.line_with('"running"')))
             assert any((look["per_second"]["handled"] or 0) > 0 for look in looks)
             assert looks[-1]["per_second"]["commits"] > 0
