@@ -182,6 +182,7 @@ async def test_setup_shows_the_certificate_once_and_asks_for_the_key(machines: M
     assert "taken back" in undone.stdout
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("mode", ERAS)
 async def test_a_client_works_in_both_eras_with_big_messages(machines: Machines, mode: str) -> None:
     async with machines.serving(*machines.flags, "--content-limit", "200000"):
@@ -195,6 +196,7 @@ async def test_a_client_works_in_both_eras_with_big_messages(machines: Machines,
             assert found["messages"][0]["content"] == content
 
 
+@pytest.mark.quick
 @pytest.mark.promise("bridge.resumes")
 async def test_a_killed_server_loses_only_what_may_have_been_done(machines: Machines) -> None:
     async with machines.serving() as server:
@@ -232,6 +234,7 @@ async def test_a_killed_server_loses_only_what_may_have_been_done(machines: Mach
                 assert await client.process.wait() == 0
 
 
+@pytest.mark.quick
 @pytest.mark.promise("bridge.certificate")
 async def test_a_changed_certificate_is_refused_and_taken_only_by_a_person(
     machines: Machines, tmp_path: Path
@@ -269,6 +272,7 @@ async def test_a_changed_certificate_is_refused_and_taken_only_by_a_person(
             assert (await client.list_tools()).tools
 
 
+@pytest.mark.quick
 @pytest.mark.promise("bridge.secrets")
 async def test_a_key_that_is_refused_is_told_and_not_stored(machines: Machines) -> None:
     async with machines.serving():

@@ -77,6 +77,7 @@ def wait_for(server: Server, text: str) -> list[str]:
 # -- what it imports -------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 @pytest.mark.promise("hooks.light")
 def test_a_hook_imports_next_to_nothing(tmp_path: Path) -> None:
     whose = ("--data", str(tmp_path / "store"), "--user", "ann", "--limit", "60")

@@ -62,6 +62,7 @@ def stop(home: Path, folder: Path, **variables: str) -> list[str]:
 # -- which files count ---------------------------------------------------------------------
 
 
+@pytest.mark.quick
 def test_a_file_counts_for_its_folder_and_all_below(tmp_path: Path) -> None:
     below = tmp_path / "app" / "src" / "deep"
     below.mkdir(parents=True)

@@ -40,7 +40,6 @@ from greenroom.actors.knowledge.corpora.tools.corpus_admin import ensure_corpus
 from greenroom.actors.knowledge.workspaces.files import read_part
 from greenroom.actors.knowledge.workspaces.index_lease import open_workspaces
 from greenroom.actors.knowledge.workspaces.places import check_root, resolve_file, workspace_name
-from greenroom.actors.knowledge.workspaces.tools.pattern_search import BATCH_FILES
 from greenroom.runtime import Refusal
 
 
@@ -514,6 +513,10 @@ async def test_places_that_a_pattern_means_are_found(code: Path, tmp_path: Path)
                 await matched(agent, pattern)
 
 
+MANY = 270
+"""Files that are searched in two batches."""
+
+
 @pytest.mark.slow
 @pytest.mark.promise("code.patterns")
 async def test_files_that_are_masked_changed_or_gone_are_searched_as_they_are(
@@ -523,7 +526,7 @@ async def test_files_that_are_masked_changed_or_gone_are_searched_as_they_are(
     (code / "src/held.py").write_text(f"TOKEN = '{token}'\n")
     (code / "src/linked.py").write_text("quagga = 1\n")
     (code / "src/late.py").write_text("x = 1\n")
-    for number in range(BATCH_FILES + 5):
+    for number in range(MANY):
         (code / f"src/many_{number:03}.py").write_text(f"def many(): return {number}\n")
     (tmp_path / "outside.py").write_text("quagga = 'outside'\n")
     async with agent_in(tmp_path, code, is_kept=True) as agent:
@@ -531,8 +534,8 @@ async def test_files_that_are_masked_changed_or_gone_are_searched_as_they_are(
         assert (await matched(agent, f"regex {token[4:20]}")).matches == []
         held = await matched(agent, r"regex = '\[")  # only the mark of the masked secret begins so
         assert [each.file_path for each in held.matches] == ["src/held.py"]
-        last = await matched(agent, f"regex return {BATCH_FILES + 4}$")
-        assert [each.file_path for each in last.matches] == [f"src/many_{BATCH_FILES + 4:03}.py"]
+        last = await matched(agent, f"regex return {MANY - 1}$")
+        assert [each.file_path for each in last.matches] == [f"src/many_{MANY - 1:03}.py"]
         assert last.partial is UNSET
         (code / "src/late.py").write_text("quagga = 2\n")
         (code / "src/many_000.py").unlink()

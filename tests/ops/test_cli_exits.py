@@ -213,6 +213,8 @@ def test_a_fault_is_70_and_an_interrupt_130(tmp_path: Path, what: str, code: int
 MAKE_ONE = {"serve", "ingest", "import", "restore", "keys create", "passport restore"}
 """Commands whose use on a folder without a store is to have one."""
 NEED_NONE = {
+    "bridge",
+    "secret import",
     "setup",
     "hook",
     "help",
@@ -234,6 +236,7 @@ ARGUMENTS = {
     "evaluate": [__file__],
     "rekey": ["env:KEY", "--encryption-key", "env:KEY"],
     "encrypt": ["--encryption-key", "env:KEY"],
+    "secret export": ["secret"],
     "readmit": ["session", "s"],
     "corpora rename": ["docs", "manual"],
     "corpora drop": ["docs"],
@@ -383,4 +386,5 @@ def test_the_examples_of_a_command_can_be_read(command: str) -> None:
 def test_the_help_of_serve_tells_every_setting_and_the_basics_first(tmp_path: Path) -> None:
     told = re.findall(r"^  (--[a-z-]+)", run(tmp_path, "serve", "--help").stdout, re.MULTILINE)
     assert told[:4] == ["--data", "--agent", "--agent-type", "--user"]
-    assert sorted(told) == sorted([*map(flag, all_settings()), "--config"])
+    own = COMMANDS["serve"].options
+    assert sorted(told) == sorted([*map(flag, all_settings()), *own, "--config"])

@@ -60,15 +60,18 @@ IN_FORCE: dict[str, tuple[str, object]] = {
     "--audit-days": ("17", 17),
     "--audit-size": ("3MiB", 3 << 20),
     "--conversation-tiers": ("5,10,20", [5, 10, 20]),
+    "--run-hooks": ("off", "off"),
+    "--hooks-exclude": ("*.pem", ["*.pem"]),
 }
 
 
 @pytest.mark.promise("cli.settings")
 def test_flags_are_in_force_and_named(tmp_path: Path) -> None:
     given = [part for option, (text, _) in IN_FORCE.items() for part in (option, text)]
-    said = run(tmp_path, "config", "--json", *given)
+    said = run(tmp_path, "config", "--json", "--reviewed-only", *given)
     assert said.returncode == 0, said.stderr
     settings = {each["place"]: each["value"] for each in json.loads(said.stdout)["settings"].values()}
+    assert settings["--reviewed-only"] is True
     assert {option: settings[option] for option in IN_FORCE} == {
         option: value for option, (_, value) in IN_FORCE.items()
     }

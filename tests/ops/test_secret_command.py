@@ -37,6 +37,7 @@ def new(tmp_path: Path) -> Path:
     return home
 
 
+@pytest.mark.quick
 @pytest.mark.promise("secrets.carried")
 def test_a_store_moves_with_a_backup_and_its_secret(old: Path, new: Path, tmp_path: Path) -> None:
     copy, file = tmp_path / "copy.mdb", tmp_path / "secret"

@@ -183,6 +183,7 @@ def test_the_modules_that_the_architecture_tells_of_are_there(package: str) -> N
             assert (home / folder / f"{module}.py").is_file() or (home / name).is_dir(), name
 
 
+@pytest.mark.quick
 @pytest.mark.promise("docs.tools")
 def test_the_page_of_tools_has_each_one_and_no_other() -> None:
     page = (ROOT / "docs/how-to/which-tool-when.md").read_text()
@@ -196,6 +197,7 @@ def test_the_page_of_tools_has_each_one_and_no_other() -> None:
     assert len(page.split()) <= 600
 
 
+@pytest.mark.quick
 @pytest.mark.promise("docs.short")
 def test_the_pages_are_short() -> None:
     reference = [path for path in (ROOT / "docs/reference").rglob("*") if path.is_file()]

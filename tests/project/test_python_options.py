@@ -243,6 +243,8 @@ OTHERWISE = {
     ),
     "tools": OF_CLIENTS,
     "schemas": OF_CLIENTS,
+    **dict.fromkeys(("run_hooks", "hooks_exclude"), "what the command `greenroom hook` does"),
+    "worktrees_apart": "what a hook or a server of clients says of a folder",
 }
 """Settings that no option of Python stands for, and what does."""
 

@@ -251,6 +251,7 @@ async def test_a_store_whose_secret_is_lost_is_opened_in_python_only_if_told(tmp
         assert runtime.derive("purpose") == second
 
 
+@pytest.mark.quick
 @pytest.mark.promise("secrets.marks-keys")
 async def test_keys_of_another_secret_are_never_called_active(tmp_path: Path) -> None:
     async def keys(place: str, *, new: bool = False, create: str | None = None) -> dict[str, str]:

@@ -46,6 +46,7 @@ async def said(port: int, *parts: bytes, expected: bytes) -> None:
                 received += data
 
 
+@pytest.mark.quick
 async def test_clients_of_both_kinds_share_an_address(tmp_path: Path) -> None:
     async with serving(tmp_path) as (program, port):
         async with connected(f"ws://127.0.0.1:{port}/mcp", agent="ann") as client:

@@ -304,7 +304,8 @@ def _tell_ends(*_: object) -> None:
 
 
 if __name__ == "__main__":
-    for name in {"offline", *(runner_of(command)[0] for command in COMMANDS)}:
+    # A bridge imports the SDK, which a server imports only when it needs it.
+    for name in {"offline", *(runner_of(command)[0] for command in COMMANDS)} - {"bridge"}:
         import_module(f"{PROGRAM}.commands.{name}")
     import_module(PARSER)
     import_module(f"{PROGRAM}.parsing")  # for each command, and only when one runs

@@ -147,14 +147,14 @@ def _fill(parser: argparse.ArgumentParser, command: Command) -> None:
         count = ("*" if command.optional else "+") if several else None
         parser.add_argument(argument, metavar=name, nargs=count, help=help_text)
         flags[argument] = name
-    for name, option in command.options.items():
-        _add_option(parser, name, option)
-        flags[option.field or name.strip("-").replace("-", "_")] = name
-    parser.set_defaults(flags=flags)
     *groups, (title, keys) = _grouped(command)
     for each, settings in groups:
         _add_settings(parser.add_argument_group(each), settings)
     last = parser.add_argument_group(title) if groups else parser
+    for name, option in command.options.items():
+        _add_option(last, name, option)
+        flags[option.field or name.strip("-").replace("-", "_")] = name
+    parser.set_defaults(flags=flags)
     if command.json:
         last.add_argument("--json", action="store_true", help="print JSON for programs")
     _add_settings(last, keys)
@@ -185,7 +185,7 @@ def _grouped(command: Command) -> list[tuple[str, list[str]]]:
     ]
 
 
-def _add_option(parser: argparse.ArgumentParser, name: str, option: Option) -> None:
+def _add_option(parser: argparse._ActionsContainer, name: str, option: Option) -> None:
     if option.metavar is None:
         dest = {} if option.dest is None else {"dest": option.dest}
         parser.add_argument(name, **dest, action="store_true", help=option.help)  # type: ignore[arg-type]

@@ -47,7 +47,6 @@ from greenroom.transports.ops.cli.commands.setup_questions import (
     held_tools,
     list_found,
 )
-from greenroom.transports.ops.cli.commands.setup_remote import bridge_command, learn_server
 from greenroom.transports.ops.cli.output import complain, remark, say
 from greenroom.transports.ops.cli.support.startup_notice import start_command
 from greenroom.transports.ops.cli.support.terminal import printable
@@ -77,6 +76,10 @@ async def setup(chosen: argparse.Namespace, resolved: Resolved) -> int:
     try:
         answers = _ask(names, chosen, resolved)
         if chosen.url is not None:
+            from greenroom.transports.ops.cli.commands.setup_remote import (  # noqa: PLC0415 - imports the SDK
+                learn_server,
+            )
+
             await learn_server(chosen, resolved.settings)
     except (CancelledError, GreenroomError) as error:
         return complain("setup", printable(str(error)), exit_codes.FAILED)
@@ -223,6 +226,10 @@ def _one(name: str, chosen: argparse.Namespace, resolved: Resolved, plan: Plan) 
 def _start(name: str, chosen: argparse.Namespace, resolved: Resolved) -> tuple[str, list[str]]:
     """Return the command that a client starts, with the chosen tools or its own."""
     if chosen.url is not None:
+        from greenroom.transports.ops.cli.commands.setup_remote import (  # noqa: PLC0415 - likewise
+            bridge_command,
+        )
+
         return bridge_command(chosen.url, resolved)
     command, arguments = start_command(name, resolved)
     tools = ",".join(chosen.profiles or ())
