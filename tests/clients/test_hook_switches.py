@@ -159,10 +159,14 @@ def _wrote(content: str | bytes) -> Callable[[Path], None]:
         (_link, "Too many levels of symbolic links"),
         (os.mkfifo, "is no plain file"),
         (lambda place: place.mkdir(), "is no plain file"),
-        (_wrote(b"# " + b"x" * (64 << 10)), "is larger than"),
+        (_wrote(b"# " + b"x" * (4 << 10)), "is larger than"),
+        (_wrote("hooks = true\n" + "a." * 1_000 + "a = 1"), r"has '\.a.* in line 2, but"),
+        (_wrote("hooks = {" + "a." * 1_000 + "a = 1}"), "has '{a.* in line 1, but"),
+        (_wrote('x = """\n""" # ' + "a." * 1_000), "in line 1, but"),
+        (_wrote("exclude = ['private"), 'has "\'private" in line 1, but'),
         (_wrote(b"hooks = true # \xff"), "is not TOML"),
         (_wrote("hooks"), "is not TOML"),
-        (_wrote("x = " + "[" * 10_000), "is not TOML"),
+        (_wrote("x = " + "[" * 4_000), "is not TOML"),
         (_wrote("hook = false"), "has 'hook', but"),
         (_wrote("hooks = 'on'"), "for hooks, but false is allowed"),
         (_wrote("hooks = 1"), "for hooks, but false is allowed"),
@@ -186,6 +190,17 @@ def test_a_file_that_cannot_be_understood_is_refused_with_the_reason(
         assert str(refused.value).startswith(str(tmp_path / FILE))
         assert len(str(refused.value)) < 1_000
     assert Switches(str(tmp_path), "off").off
+
+
+def test_dots_and_braces_are_allowed_in_texts_and_remarks(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        """exclude = [  # a {b} c.d
+        "a.b", '{c.d}', "e\\".f",
+        'g."h']""",
+    )
+    switches = Switches(str(tmp_path))
+    assert all(map(switches.excludes, ("a.b", "{c.d}", 'e".f', 'g."h')))
 
 
 def test_a_pattern_that_could_be_tried_in_many_ways_takes_no_time(tmp_path: Path) -> None:

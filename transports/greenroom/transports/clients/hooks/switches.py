@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from typing import Final
 
 FILE: Final = ".greenroom.toml"
-MOST_BYTES: Final = 64 << 10
+MOST_BYTES: Final = 4 << 10
 MOST_PATTERNS: Final = 200
 _FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_PLAIN: Final = r"""(?:"(?:\\.|[^"\\\n])*+"(?!")|'[^'\n]*+'(?!')|#[^\n]*+|[^"'#.{])*+"""
+"""Text without dotted names and tables in values, on which `tomllib` spends seconds."""
 _ABSENT: Final = (FileNotFoundError, NotADirectoryError)
 
 
@@ -85,10 +87,19 @@ def _read(place: str) -> tuple[bool, list[list[str]]]:
         return False, []
     except OSError as error:
         raise BadSwitchError(f"{path} cannot be read: {error.strerror}") from None
-    import tomllib  # noqa: PLC0415 - most projects have no such file
+    import re  # noqa: PLC0415 - most projects have no such file
+    import tomllib  # noqa: PLC0415
 
     try:
-        document = tomllib.loads(content.decode())
+        text = content.decode()
+        plain = re.match(_PLAIN, text)
+        if plain and (rest := text[plain.end() :]):
+            line = text.count("\n", 0, plain.end()) + 1
+            raise BadSwitchError(
+                f"{path} has {rest[:40]!r} in line {line}, but only hooks and exclude are known, "
+                "with true, false and texts within a line"
+            )
+        document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also no UTF-8
         raise BadSwitchError(f"{path} is not TOML: {str(error)[:200]}") from None
     is_on, patterns = document.pop("hooks", True), document.pop("exclude", [])
