@@ -59,12 +59,18 @@ class Switches:
         self.off = self.off or self.excludes(folder)
 
     def excludes(self, path: str) -> bool:
-        """Return whether a path is excluded; a relative one is below the client's folder."""
+        """Return whether a path is excluded.
+
+        A relative one is below the client's folder, or may be the end of an excluded one: two names at least.
+        """
         if not self._excluded or "\0" in path:
             return False
         whole = os.path.join(self._folder, os.path.expanduser(path))  # noqa: PTH111, PTH118 - `pathlib` takes long to import
         paths = {os.path.normpath(whole), os.path.realpath(whole)}
-        return any(_matches(pattern, place, each) for place, pattern in self._excluded for each in paths)
+        return any(
+            _is_end(pattern, path) or any(_matches(pattern, place, each) for each in paths)
+            for place, pattern in self._excluded
+        )
 
 
 def _places(folder: str) -> Iterator[str]:
@@ -149,13 +155,30 @@ def _components(pattern: str, source: str) -> list[str]:
 
 def _matches(pattern: list[str], place: str, path: str) -> bool:
     """Return whether a pattern of a place excludes a path."""
-    import fnmatch  # noqa: PLC0415 - only where something is excluded
-
     base = place.rstrip("/") + "/"
     if not path.startswith(base):
         return False
     names = path[len(base) :].casefold().split("/")
     if pattern[0]:
-        return any(fnmatch.fnmatchcase(each, pattern[0]) for each in names)
-    wanted = pattern[1:]
-    return len(names) >= len(wanted) and all(map(fnmatch.fnmatchcase, names, wanted))
+        return any(_is_like(each, pattern[0]) for each in names if each.strip("*?"))
+    return _begins(names, pattern[1:])
+
+
+def _is_end(pattern: list[str], path: str) -> bool:
+    """Return whether a relative path from another folder may be one that a pattern excludes."""
+    if pattern[0] or os.path.isabs(path):  # noqa: PTH117
+        return False
+    names = [each for each in os.path.normpath(path).casefold().split("/") if each != ".."]
+    return any(_begins(names, pattern[at:]) for at in range(1, len(pattern) - 1))
+
+
+def _begins(names: list[str], wanted: list[str]) -> bool:
+    return len(names) >= len(wanted) and all(map(_is_like, names, wanted))
+
+
+def _is_like(name: str, pattern: str) -> bool:
+    """Return whether a pattern matches a name, or a name with wildcards of a shell matches it in turn."""
+    import fnmatch  # noqa: PLC0415 - only where something is excluded
+
+    match = fnmatch.fnmatchcase
+    return match(name, pattern) or (any(each in name for each in "*?[") and match(pattern, name))
