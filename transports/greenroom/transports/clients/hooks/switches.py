@@ -177,7 +177,7 @@ def _begins(names: list[str], wanted: list[str]) -> bool:
 
 
 def _is_like(name: str, pattern: str) -> bool:
-    """Return whether a pattern matches a name, or a name with wildcards of a shell matches it in turn."""
+    """Return whether a pattern matches a name, or in turn a name with wildcards."""
     import fnmatch  # noqa: PLC0415 - only where something is excluded
 
     match = fnmatch.fnmatchcase
