@@ -109,7 +109,7 @@ def _without_excluded(turns: list[RawTurn], hook_input: HookInput) -> list[RawTu
     excludes = hook_input.excludes
     if excludes is None:
         return turns
-    return [turn for turn in turns if turn.call is None or not any(map(excludes, _named_in(turn.call)))]
+    return [turn for turn in turns if turn.call is None or not any(map(excludes, {*_named_in(turn.call)}))]
 
 
 def _named_in(call: ToolCall) -> Iterator[str]:

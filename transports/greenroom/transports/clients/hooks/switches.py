@@ -67,8 +67,10 @@ class Switches:
             return False
         whole = os.path.join(self._folder, os.path.expanduser(path))  # noqa: PTH111, PTH118 - `pathlib` takes long to import
         paths = {os.path.normpath(whole), os.path.realpath(whole)}
+        ends = [] if os.path.isabs(path) else os.path.normpath(path).casefold().split("/")  # noqa: PTH117
+        ends = [each for each in ends if each != ".."]
         return any(
-            _is_end(pattern, path) or any(_matches(pattern, place, each) for each in paths)
+            _is_end(pattern, ends) or any(_matches(pattern, place, each) for each in paths)
             for place, pattern in self._excluded
         )
 
@@ -164,12 +166,9 @@ def _matches(pattern: list[str], place: str, path: str) -> bool:
     return _begins(names, pattern[1:])
 
 
-def _is_end(pattern: list[str], path: str) -> bool:
+def _is_end(pattern: list[str], names: list[str]) -> bool:
     """Return whether a relative path from another folder may be one that a pattern excludes."""
-    if pattern[0] or os.path.isabs(path):  # noqa: PTH117
-        return False
-    names = [each for each in os.path.normpath(path).casefold().split("/") if each != ".."]
-    return any(_begins(names, pattern[at:]) for at in range(1, len(pattern) - 1))
+    return not pattern[0] and any(_begins(names, pattern[at:]) for at in range(1, len(pattern) - 1))
 
 
 def _begins(names: list[str], wanted: list[str]) -> bool:
@@ -180,5 +179,5 @@ def _is_like(name: str, pattern: str) -> bool:
     """Return whether a pattern matches a name, or in turn a name with wildcards."""
     import fnmatch  # noqa: PLC0415 - only where something is excluded
 
-    match = fnmatch.fnmatchcase
-    return match(name, pattern) or (any(each in name for each in "*?[") and match(pattern, name))
+    has_wildcards = "*" in name or "?" in name or "[" in name
+    return fnmatch.fnmatchcase(name, pattern) or (has_wildcards and fnmatch.fnmatchcase(pattern, name))
