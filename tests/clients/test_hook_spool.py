@@ -10,6 +10,7 @@ import stat
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -183,20 +184,36 @@ CHANGING = {"open", "write", "fsync", "rename", "unlink", "mkdir", "fchmod", "fl
 """System calls between which nothing on the disk changes."""
 
 
-def killed_at(point: int, work: Callable[[], Any]) -> bool:
-    """Do this in a fork that is killed before its system call of this number; return whether it was."""
+SYNCING = {"fsync", "fcntl", "rename"}
+"""System calls of which a failing disk says so."""
+
+
+def kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fail() -> None:
+    sys.setprofile(None)
+    raise OSError(errno.EIO, "the disk fails")
+
+
+def ended_at(point: int, work: Callable[[], Any], end: Callable[[], None], calls: set[str]) -> bool:
+    """Do this in a fork that ends so before its system call of this number; return whether it did."""
     count = 0
 
     def count_calls(_frame: FrameType, event: str, called: Any) -> None:
         nonlocal count
-        if event == "c_call" and called.__module__ in {"posix", "fcntl"} and called.__name__ in CHANGING:
+        if event == "c_call" and called.__module__ in {"posix", "fcntl"} and called.__name__ in calls:
             count += 1
             if count == point:
-                os.kill(os.getpid(), signal.SIGKILL)
+                end()
 
     def counted() -> None:
         sys.setprofile(count_calls)
-        work()
+        with suppress(OSError):
+            work()
+            return
+        kill()
 
     status = in_fork(counted)
     assert status in {0, signal.SIGKILL}
@@ -204,7 +221,12 @@ def killed_at(point: int, work: Callable[[], Any]) -> bool:
 
 
 @pytest.mark.promise("hooks.told-once")
-def test_a_transcript_is_told_once_wherever_a_hook_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("end", "calls", "least"), [(kill, CHANGING, 20), (fail, SYNCING, 5)], ids=["killed", "a disk that fails"]
+)
+def test_a_transcript_is_told_once_wherever_a_hook_ends(
+    tmp_path: Path, end: Callable[[], None], calls: set[str], least: int
+) -> None:
     home = tmp_path / "home"
     path = transcript(home, said("user", "a"))
     points = 0
@@ -214,8 +236,8 @@ def test_a_transcript_is_told_once_wherever_a_hook_is_killed(tmp_path: Path) -> 
         with path.open("a") as file:
             file.write(said("user", "b"))
         points += 1
-        was_killed = killed_at(points, lambda folder=folder: stop(folder, home))  # type: ignore[misc]
-        if not was_killed:  # it exited, so all of it is there
+        has_ended = ended_at(points, lambda folder=folder: stop(folder, home), end, calls)  # type: ignore[misc]
+        if not has_ended:  # it exited, so all of it is there
             assert told(folder) == ["a", "b"]
             break
         with path.open("a") as file:
@@ -224,7 +246,7 @@ def test_a_transcript_is_told_once_wherever_a_hook_is_killed(tmp_path: Path) -> 
         assert told(folder) == ["a", "b", "c"], points
         assert hidden(folder) == []
         path.write_text(said("user", "a"))
-    assert points > 20
+    assert points > least
 
 
 def test_a_compaction_is_told_though_nothing_was_said_since(tmp_path: Path) -> None:

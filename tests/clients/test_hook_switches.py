@@ -17,8 +17,11 @@ from support.commands import run_on_store, serving
 from support.forking import forked_program
 from support.hook_inputs import STOPS, called, returned, said, transcript
 
+from greenroom.transports.clients.hooks.dialects import HookInput
+from greenroom.transports.clients.hooks.enqueue import turns_of_event
 from greenroom.transports.clients.hooks.spool import names_in, read_entry
 from greenroom.transports.clients.hooks.switches import FILE, BadSwitchError, Switches
+from greenroom.transports.clients.hooks.tool_calls import tool_call
 
 pytestmark = pytest.mark.promise("hooks.switches")
 
@@ -110,6 +113,9 @@ def test_what_the_person_set_counts_before_the_files(tmp_path: Path) -> None:
         ("private", "publicly", False),
         ("private", "../private/x", False),
         ("x", "private/../x", True),
+        ("private", "priv*/x", True),
+        ("private", "*/x", False),
+        ("a/keys/b", "a/*/b", True),
     ],
 )
 def test_a_pattern_is_a_name_anywhere_or_a_path_from_the_file(
@@ -119,6 +125,15 @@ def test_a_pattern_is_a_name_anywhere_or_a_path_from_the_file(
     write(app, f"exclude = [{pattern!r}]")
     assert Switches(str(app)).excludes(path) is is_excluded
     assert Switches(str(app)).excludes(str(app / path)) is is_excluded
+
+
+@pytest.mark.parametrize(
+    ("path", "is_excluded"),
+    [("keys/b", True), ("../keys/b/c", True), ("b", False), ("c/keys/b", False), ("/keys/b", False)],
+)
+def test_the_end_of_an_excluded_path_is_excluded_too(tmp_path: Path, *, path: str, is_excluded: bool) -> None:
+    write(tmp_path, "exclude = ['a/keys/b']")
+    assert Switches(str(tmp_path)).excludes(path) is is_excluded
 
 
 def test_a_link_to_what_is_excluded_is_excluded(tmp_path: Path) -> None:
@@ -160,10 +175,14 @@ def _wrote(content: str | bytes) -> Callable[[Path], None]:
         (_link, "Too many levels of symbolic links"),
         (os.mkfifo, "is no plain file"),
         (lambda place: place.mkdir(), "is no plain file"),
-        (_wrote(b"# " + b"x" * (64 << 10)), "is larger than"),
+        (_wrote(b"# " + b"x" * (4 << 10)), "is larger than"),
+        (_wrote("hooks = true\n" + "a." * 1_000 + "a = 1"), r"has '\.a.* in line 2, but"),
+        (_wrote("hooks = {" + "a." * 1_000 + "a = 1}"), "has '{a.* in line 1, but"),
+        (_wrote('x = """\n""" # ' + "a." * 1_000), "in line 1, but"),
+        (_wrote("exclude = ['private"), 'has "\'private" in line 1, but'),
         (_wrote(b"hooks = true # \xff"), "is not TOML"),
         (_wrote("hooks"), "is not TOML"),
-        (_wrote("x = " + "[" * 10_000), "is not TOML"),
+        (_wrote("x = " + "[" * 4_000), "is not TOML"),
         (_wrote("hook = false"), "has 'hook', but"),
         (_wrote("hooks = 'on'"), "for hooks, but false is allowed"),
         (_wrote("hooks = 1"), "for hooks, but false is allowed"),
@@ -187,6 +206,17 @@ def test_a_file_that_cannot_be_understood_is_refused_with_the_reason(
         assert str(refused.value).startswith(str(tmp_path / FILE))
         assert len(str(refused.value)) < 1_000
     assert Switches(str(tmp_path), "off").off
+
+
+def test_dots_and_braces_are_allowed_in_texts_and_remarks(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        """exclude = [  # a {b} c.d
+        "a.b", '{c.d}', "e\\".f",
+        'g."h']""",
+    )
+    switches = Switches(str(tmp_path))
+    assert all(map(switches.excludes, ("a.b", "{c.d}", 'e".f', 'g."h')))
 
 
 def test_a_pattern_that_could_be_tried_in_many_ways_takes_no_time(tmp_path: Path) -> None:
@@ -250,6 +280,39 @@ def test_nothing_of_an_excluded_path_is_kept(tmp_path: Path, *, is_owned: bool) 
                 page = server.call("get_messages", session_id=session["session_id"])
                 texts += [message["content"] for message in page["messages"]]
         assert not any("plan" in each for each in texts)
+
+
+PATCH = """*** Begin Patch
+*** Update File: open.txt
++x
+*** Update File: {0}
++x
+*** End Patch"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cd sub && cat secret/key.txt",
+        "cd sub/secret; cat key.txt",
+        "cd sub; cd secret; cat key.txt",
+        "git -C sub/secret diff key.txt",
+        "git show HEAD:sub/secret/key.txt",
+        "curl -d @sub/secret/key.txt localhost",
+        "curl file://{0}/sub/secret/key.txt",
+        "sed -n 1p sub/secret/key.txt:12",
+        "cat sub/s*/key.txt",
+        PATCH.format("sub/secret/key.txt"),
+        PATCH.format("open.txt\n*** Move to: sub/secret/key.txt"),
+    ],
+)
+def test_a_call_names_an_excluded_path_however_it_is_written(tmp_path: Path, command: str) -> None:
+    write(tmp_path, "exclude = ['sub/secret/key.txt']")
+    excludes = Switches(str(tmp_path)).excludes
+    for written, kept in ((command.replace("{0}", str(tmp_path)), 0), (command.replace("key", "lock"), 1)):
+        call = tool_call({"tool_name": "Bash", "tool_input": {"command": written}, "tool_response": "x"})
+        told = HookInput(session="s", folder=str(tmp_path), call=call, excludes=excludes)
+        assert len(turns_of_event(told)) == kept
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ from greenroom.transports.clients.hooks.transcript import (
 from greenroom.transports.clients.hooks.turns import RawTurn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from greenroom.actors.core.auth.principal import Principal
@@ -35,6 +35,11 @@ if TYPE_CHECKING:
 
 _BETWEEN_WORDS = re.compile(r"[\s'\"`;|&<>()=,]+")
 """What separates paths in a command."""
+_BETWEEN_PARTS = re.compile(r"[\s'\"`;|&<>()=,:@{}]+")
+"""The same where paths follow a revision or a scheme, or a line number follows them."""
+_MOVES = frozenset({"cd", "pushd", "-C", "--directory"})
+"""The words of a command before a folder that later paths are below."""
+_MAX_MOVED = 256
 _MAX_PATH = 4_096
 _MAX_NAME = 255
 
@@ -104,11 +109,21 @@ def _without_excluded(turns: list[RawTurn], hook_input: HookInput) -> list[RawTu
     excludes = hook_input.excludes
     if excludes is None:
         return turns
-    return [turn for turn in turns if turn.call is None or not any(map(excludes, _named_in(turn.call)))]
+    return [turn for turn in turns if turn.call is None or not any(map(excludes, {*_named_in(turn.call)}))]
 
 
-def _named_in(call: ToolCall) -> list[str]:
-    return [call.path, *filter(None, _BETWEEN_WORDS.split(call.command))]
+def _named_in(call: ToolCall) -> Iterator[str]:
+    """Yield what a call names, also from the folders that its command moves to."""
+    yield from (call.path, *call.others)
+    for between in (_BETWEEN_WORDS, _BETWEEN_PARTS):
+        before = last = moved = ""
+        for word in between.split(call.command):
+            if not word or len(word) > _MAX_PATH:
+                continue
+            yield from {word, os.path.join(last, word), os.path.join(moved, word)}  # noqa: PTH118 - as texts
+            if before in _MOVES:
+                last, moved = word, os.path.join(moved, word)[:_MAX_MOVED]  # noqa: PTH118
+            before = word
 
 
 def _to_turn(turn: RawTurn, clean: Callable[[str, int], str]) -> dict[str, Any]:

@@ -38,7 +38,6 @@ class Run:
     Attributes:
         folder: The data folder, once known.
         event_id: The id of the event in a request to the owner; empty without one.
-        waited: Whether the owner did not answer in time.
     """
 
     def __init__(self, hook: str) -> None:
@@ -46,7 +45,6 @@ class Run:
         self.hook = hook
         self._given: bytes | Exception | None = None
         self.event_id = ""
-        self.waited = False
         self._began = time.monotonic()
         self._seconds = LIMIT
         self._timer = self._started()

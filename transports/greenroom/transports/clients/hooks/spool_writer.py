@@ -102,13 +102,13 @@ class Spool:
                 os.rename(".new", key, src_dir_fd=self._offsets, dst_dir_fd=self._offsets)
                 sync_descriptor(self._offsets)
             except BaseException:
-                os.unlink(hidden, dir_fd=self._folder)
+                self.complete_pending()  # what a new offset refers to is not lost
                 raise
         os.rename(hidden, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
         sync_descriptor(self._folder)
 
     def complete_pending(self) -> None:
-        """Publish or remove events that a killed process left hidden."""
+        """Publish or remove events that a killed or failed process left hidden."""
         for name in list_entries(self._folder):
             if not name.startswith("."):
                 continue

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from typing import Final
 
 FILE: Final = ".greenroom.toml"
-MOST_BYTES: Final = 64 << 10
+MOST_BYTES: Final = 4 << 10
 MOST_PATTERNS: Final = 200
 _FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_PLAIN: Final = r"""(?:"(?:\\.|[^"\\\n])*+"(?!")|'[^'\n]*+'(?!')|#[^\n]*+|[^"'#.{])*+"""
+"""Text without dotted names and tables in values, on which `tomllib` spends seconds."""
 _ABSENT: Final = (FileNotFoundError, NotADirectoryError)
 
 
@@ -57,12 +59,20 @@ class Switches:
         self.off = self.off or self.excludes(folder)
 
     def excludes(self, path: str) -> bool:
-        """Return whether a path is excluded; a relative one is below the client's folder."""
+        """Return whether a path is excluded.
+
+        A relative one is below the client's folder, or may be the end of an excluded one: two names at least.
+        """
         if not self._excluded or "\0" in path:
             return False
         whole = os.path.join(self._folder, os.path.expanduser(path))  # noqa: PTH111, PTH118 - `pathlib` takes long to import
         paths = {os.path.normpath(whole), os.path.realpath(whole)}
-        return any(_matches(pattern, place, each) for place, pattern in self._excluded for each in paths)
+        ends = [] if os.path.isabs(path) else os.path.normpath(path).casefold().split("/")  # noqa: PTH117
+        ends = [each for each in ends if each != ".."]
+        return any(
+            _is_end(pattern, ends) or any(_matches(pattern, place, each) for each in paths)
+            for place, pattern in self._excluded
+        )
 
 
 def _places(folder: str) -> Iterator[str]:
@@ -85,10 +95,19 @@ def _read(place: str) -> tuple[bool, list[list[str]]]:
         return False, []
     except OSError as error:
         raise BadSwitchError(f"{path} cannot be read: {error.strerror}") from None
-    import tomllib  # noqa: PLC0415 - most projects have no such file
+    import re  # noqa: PLC0415 - most projects have no such file
+    import tomllib  # noqa: PLC0415
 
     try:
-        document = tomllib.loads(content.decode())
+        text = content.decode()
+        plain = re.match(_PLAIN, text)
+        if plain and (rest := text[plain.end() :]):
+            line = text.count("\n", 0, plain.end()) + 1
+            raise BadSwitchError(
+                f"{path} has {rest[:40]!r} in line {line}, but only hooks and exclude are known, "
+                "with true, false and texts within a line"
+            )
+        document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also no UTF-8
         raise BadSwitchError(f"{path} is not TOML: {str(error)[:200]}") from None
     is_on, patterns = document.pop("hooks", True), document.pop("exclude", [])
@@ -138,13 +157,27 @@ def _components(pattern: str, source: str) -> list[str]:
 
 def _matches(pattern: list[str], place: str, path: str) -> bool:
     """Return whether a pattern of a place excludes a path."""
-    import fnmatch  # noqa: PLC0415 - only where something is excluded
-
     base = place.rstrip("/") + "/"
     if not path.startswith(base):
         return False
     names = path[len(base) :].casefold().split("/")
     if pattern[0]:
-        return any(fnmatch.fnmatchcase(each, pattern[0]) for each in names)
-    wanted = pattern[1:]
-    return len(names) >= len(wanted) and all(map(fnmatch.fnmatchcase, names, wanted))
+        return any(_is_like(each, pattern[0]) for each in names if each.strip("*?"))
+    return _begins(names, pattern[1:])
+
+
+def _is_end(pattern: list[str], names: list[str]) -> bool:
+    """Return whether a relative path from another folder may be one that a pattern excludes."""
+    return not pattern[0] and any(_begins(names, pattern[at:]) for at in range(1, len(pattern) - 1))
+
+
+def _begins(names: list[str], wanted: list[str]) -> bool:
+    return len(names) >= len(wanted) and all(map(_is_like, names, wanted))
+
+
+def _is_like(name: str, pattern: str) -> bool:
+    """Return whether a pattern matches a name, or in turn a name with wildcards."""
+    import fnmatch  # noqa: PLC0415 - only where something is excluded
+
+    has_wildcards = "*" in name or "?" in name or "[" in name
+    return fnmatch.fnmatchcase(name, pattern) or (has_wildcards and fnmatch.fnmatchcase(pattern, name))

@@ -17,7 +17,7 @@ _PATHS: Final = ("file_path", "notebook_path", "path", "filePath", "absolute_pat
 _COMMANDS: Final = ("command", "cmd", "script")
 _OUTPUTS: Final = ("stdout", "stderr", "output", "content", "text", "llmContent", "error", "message")
 _CODES: Final = ("exit_code", "exitCode")
-_PATCHED: Final = r"(?m)^\*\*\* (?:Add|Update) File: (.{1,4000})$"
+_PATCHED: Final = r"(?m)^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.{1,4000})$"
 _EXITED: Final = r"(?im)^(?:exit code:?|process exited with code) (\d{1,5})\b"
 """Both are compiled at first use, since each run of a hook imports this module."""
 _HEAD: Final = 500
@@ -33,6 +33,7 @@ class ToolCall(NamedTuple):
     wrote: bool = False
     failed: bool = False  # whether the client reports a failure
     output: str = ""
+    others: tuple[str, ...] = ()  # further files of a patch
 
     @property
     def has_effect(self) -> bool:
@@ -57,8 +58,8 @@ def parse_call(tool: object, given: object) -> ToolCall:
     texts = (each for each in (given, *arguments.values()) if isinstance(each, str))
     patch = next((each for each in texts if "*** Begin Patch" in each[:_HEAD]), None)
     if patch is not None:
-        found = re.search(_PATCHED, patch)
-        return ToolCall(name, path=found[1].strip() if found else "", wrote=True)
+        path, *others = [each.strip() for each in re.findall(_PATCHED, patch)] or [""]
+        return ToolCall(name, path=path, wrote=True, others=tuple(others))
     path = _text(arguments, _PATHS)
     return ToolCall(name, _text(arguments, _COMMANDS), path, wrote=bool(path) and name in WRITERS)
 

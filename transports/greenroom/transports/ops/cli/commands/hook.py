@@ -89,7 +89,7 @@ def _carry_out(
     is_new = enqueue(
         settings.data, principal, chosen.name, chosen.client, hook_input, os.environ, apart=apart
     )
-    if is_new and not run.waited:
+    if is_new:
         with suppress(NoOwnerError, ControlSocketError):  # without an owner that replies the event waits
             call(settings.data, Drain(), patience=_POKE_SECONDS)
     return "", ""
