@@ -86,8 +86,8 @@ async def test_a_grammar_that_crashes_its_process_costs_the_syntax_of_its_own_fi
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, death: str
 ) -> None:
     code = folder_of_code(tmp_path)
-    (code / "a.go").write_text("package boats\n\nfunc Heron() {}\n")
-    (code / "b.go").write_text("package boats\n\nfunc Stork() {}\n")
+    (code / "a.go").write_text('package boats\n\nfunc Heron() { weigh("anchor") }\n')
+    (code / "b.go").write_text('package boats\n\nfunc Stork() { weigh("anchor") }\n')
     grammar = tmp_path / "grammars/tree_sitter_go"
     grammar.mkdir(parents=True)
     (grammar / "__init__.py").write_text(f"import ctypes, os\ndef language():\n    {death}\n")

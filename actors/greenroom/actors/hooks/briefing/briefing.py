@@ -25,7 +25,7 @@ from greenroom.actors.hooks.briefing.context_lines import (
     render_line,
     why_withheld,
 )
-from greenroom.actors.hooks.briefing.useful import most_useful
+from greenroom.actors.hooks.briefing.useful import is_proven, most_useful
 from greenroom.actors.memories.preferences.actor import preferences_address
 from greenroom.actors.memories.preferences.requests import KnownPreferences
 from greenroom.actors.memories.recall.branches import set_apart_branches
@@ -77,13 +77,15 @@ async def build_briefing(
     last_id = None if last is None else session_id_of(last, context.principal)
     recent, files = _files_in_hand(works, event, last_id)
     allowed: list[FoundMemory] = []
+    unproven = 0
     for hit in await set_apart_branches(event.place, await _find_known(context, event)):
         why = why_withheld(hit, event.projects, state.memories)
+        unproven += hit.memory.memory_id in state.memories and not is_proven(hit.memory)
         if why is None:
             allowed.append(hit)
         else:
             left_out[why] += 1
-    known = sorted(most_useful(allowed, recent), key=lambda hit: hit.of_branch != "")
+    known = sorted(most_useful(allowed, recent, unproven), key=lambda hit: hit.of_branch != "")
     since = to_datetime(context.now) - _STALE
     has = set(state.lines)
     room = _Room(budget, has)

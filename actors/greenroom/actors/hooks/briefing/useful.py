@@ -58,16 +58,18 @@ _SIGNS: Final = tuple(re.compile(sign, re.IGNORECASE) for sign in (_NEGATION, _A
 _PAST: Final = re.compile(r"\b(?:was|were|had|fixed|broke|lost|happened|war|wurde|hatte)\b", re.IGNORECASE)
 
 
-def most_useful(hits: Sequence[FoundMemory], files: Collection[str]) -> list[FoundMemory]:
+def most_useful(hits: Sequence[FoundMemory], files: Collection[str], unproven: int = 0) -> list[FoundMemory]:
     """Return the memories worth a place, the most useful first; nothing beside what replaced it.
 
-    ``files`` are the paths of the files in hand, relative to the project.
+    Args:
+        hits: The memories.
+        files: The paths of the files in hand, relative to the project.
+        unproven: How many that only an agent stored the session has already.
     """
     sums = {hit.memory.memory_id: usefulness(hit.memory, files) for hit in hits}
     ordered = sorted(hits, key=lambda hit: (-sums[hit.memory.memory_id], -hit.memory.created_at.timestamp()))
     replaced = find_replaced(ordered[:_COMPARED], SURELY)
     kept: list[FoundMemory] = []
-    unproven = 0
     for hit in ordered:
         if hit.memory.memory_id in replaced:
             continue
