@@ -52,7 +52,7 @@ def turns_of(*lines: str) -> list[Turn]:
     found: list[Turn] = []
     for raw_turn in (turn for each in lines for turn in talk.turns_in(each.encode())):
         told = {} if raw_turn.call is None else raw_turn.call._asdict()
-        told.pop("output", None)
+        told = {name: value for name, value in told.items() if name not in {"output", "others"}}
         found.append(Turn(role=raw_turn.role, text=raw_turn.text, **told))
     return found
 
