@@ -103,7 +103,8 @@ async def _remember(agent: Agent, name: str, root: str, count: int) -> None:
 async def read(folder: Path, wanted: list[Item]) -> Seen:
     """Return what each reader is told, of all that is listed, found or wanted, by each door."""
     seen: Seen = {}
-    async with open_greenroom(folder, embedder="none", options=OPTIONS) as runtime:
+    # Without the secret of the store: nothing that is read needs it.
+    async with open_greenroom(folder, embedder="none", options=OPTIONS, new_secret=True) as runtime:
         for name, principal in READERS.items():
             agent = Agent(runtime, principal)
             for root in ROOTS:
