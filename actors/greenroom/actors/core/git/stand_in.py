@@ -16,7 +16,7 @@ from typing import Final
 from greenroom.actors.core.git.git_files import (
     NotAWorkTreeError,
     WorkTree,
-    find_top,
+    find_tops,
     open_work_tree,
     read_git_file,
 )
@@ -43,7 +43,7 @@ def find_work_tree(folder: str) -> WorkTree:
     Raises:
         NotAWorkTreeError: There is no work tree, or it must not be read.
     """
-    top = find_top(folder)
+    top = next(find_tops(folder), None)
     if top is None:
         raise NotAWorkTreeError(f"{folder} is in no git repository")
     _check_owner(top, f"{top}/.git")
