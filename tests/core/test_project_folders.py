@@ -173,20 +173,20 @@ def test_of_another_users_files_none_is_believed(shop: Path, tmp_path: Path, par
 
 
 @pytest.mark.promise("projects.believed")
-@pytest.mark.parametrize("is_repository", [True, False])
+@pytest.mark.parametrize("kind", ["a repository", "an empty folder"])
 @pytest.mark.parametrize("around", ["a repository", "a plain folder"])
 def test_a_folder_with_the_name_of_gits_own_is_not_the_folder_around_it(
-    shop: Path, tmp_path: Path, around: str, is_repository: bool
+    shop: Path, tmp_path: Path, around: str, kind: str
 ) -> None:
     outer = shop if around == "a repository" else tmp_path / "plain"
     claim = outer / "worktrees"
     claim.mkdir(parents=True)
-    if is_repository:
+    if kind == "a repository":
         git(claim, "init", "-q")
     (claim / ".git").mkdir(exist_ok=True)
     (claim / ".git/commondir").write_text("../..\n")
     found = find_project(str(claim))
-    is_plain_part = outer == shop and not is_repository  # as git has it
+    is_plain_part = outer == shop and kind == "an empty folder"  # as git has it
     assert found.project_id == own(shop if is_plain_part else claim)
     assert own(tmp_path / "plain") not in {found.project_id, *found.older}
 
@@ -239,7 +239,7 @@ def test_another_user_makes_no_project_of_folders_that_are_not_that_users(
 
 
 @pytest.mark.promise("projects.believed")
-def test_a_folder_that_git_takes_for_no_repository_is_passed_over(shop: Path, tmp_path: Path) -> None:
+def test_a_folder_that_git_takes_for_no_repository_is_passed_over(shop: Path) -> None:
     for number, content in enumerate(["", "no pointer\n"]):
         part = shop / f"part{number}"
         part.mkdir()
