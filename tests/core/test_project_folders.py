@@ -80,6 +80,34 @@ def test_submodules_and_clones_are_projects_of_their_own(shop: Path, tmp_path: P
         assert project(each) == own(each)
 
 
+@pytest.mark.promise("projects.worktree")
+@pytest.mark.parametrize("way", ["a file", "a link"])
+def test_worktrees_of_a_git_directory_elsewhere_know_the_main_one_that_it_names(
+    shop: Path, tmp_path: Path, way: str
+) -> None:
+    apart = tmp_path / "apart.git"
+    if way == "a file":
+        git(shop, "init", "-q", "--separate-git-dir", str(apart))
+    else:
+        (shop / ".git").rename(apart)
+        (shop / ".git").symlink_to(apart)
+    tree = linked(shop, tmp_path / "tree")
+    assert (project(shop), project(tree)) == (own(shop), own(apart))
+    git(shop, "config", "core.worktree", str(shop))
+    assert project(shop) == project(tree) == own(shop)
+    git(shop, "config", "core.worktree", str(tmp_path))
+    assert project(tree) == own(apart)
+
+
+@pytest.mark.promise("projects.believed")
+@pytest.mark.parametrize("config", ["\n" * 8_190, "worktree=a" + " a" * 20 + " " * 8_000 + "b", " " * 8_190])
+def test_a_hostile_configuration_names_no_main_work_tree(tmp_path: Path, shop: Path, config: str) -> None:
+    git(tmp_path, "clone", "-q", "--bare", str(shop), "bare.git")
+    tree = linked(tmp_path / "bare.git", tmp_path / "tree")
+    (tmp_path / "bare.git/config").write_text(config)
+    assert project(tree) == own(tmp_path / "bare.git")
+
+
 def names_the_repository(claim: Path, tree: Path) -> None:
     (claim / ".git").write_text(f"gitdir: {tree.parent}/shop/.git\n")
 

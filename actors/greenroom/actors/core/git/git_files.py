@@ -66,7 +66,7 @@ def find_tops(folder: str) -> Iterator[str]:
 
 
 def find_top(folder: str) -> str | None:
-    """Return the innermost folder around a folder that looks like a work tree; None if there is none.
+    """Return the innermost folder around a folder that looks like a work tree.
 
     A `.git` of another user is passed over, unless the folder is that user's, too. Otherwise any user could
     make one project of all folders below a shared one. What git would not take for a repository is passed
@@ -122,18 +122,26 @@ def find_main_folder(tree: WorkTree) -> str:
             return above
     except NotAWorkTreeError:
         pass
-    return _main_of_submodule(common) or common
+    return _configured_main(common) or common
 
 
-def _main_of_submodule(common: str) -> str | None:
-    """Return the folder of a submodule, if it and its git directory name each other."""
+def _configured_main(common: str) -> str | None:
+    """Return the work tree of `core.worktree`, if it and its git directory name each other.
+
+    Git sets it for submodules. For `git init --separate-git-dir` or a linked `.git`, a person may set it.
+    """
     try:
         named = _MODULE.search(os.fsdecode(read_git_file(f"{common}/config")))
         main = None if named is None else _resolve(common, named[1].rstrip())
-        is_it = main and _resolve(main, _read_line(f"{main}/.git").removeprefix("gitdir: ")) == common
+        return main if main and _named_by(f"{main}/.git") == common else None
     except NotAWorkTreeError:
         return None
-    return main if is_it else None
+
+
+def _named_by(pointer: str) -> str:
+    if os.path.islink(pointer):  # noqa: PTH114
+        return os.path.realpath(pointer)
+    return _resolve(os.path.dirname(pointer), _read_line(pointer).removeprefix("gitdir: "))  # noqa: PTH120
 
 
 def read_revision(tree: WorkTree) -> Revision:
@@ -241,7 +249,7 @@ def _is_branch(name: str) -> bool:
 
 
 def _commit_of(common: str, ref: str, *, is_named: bool = False) -> str:
-    """Return the commit of a reference, which may name another; empty for a branch without commits."""
+    """Return the commit of a reference, which may name another; empty without commits."""
     try:
         commit = _read_line(f"{common}/{ref}")
     except NotAWorkTreeError:
@@ -256,7 +264,7 @@ def _commit_of(common: str, ref: str, *, is_named: bool = False) -> str:
 
 
 def _packed_commit(path: str, ref: bytes) -> str:
-    """Return a reference's commit in a file of packed references, of which little is read if it is sorted."""
+    """Return a packed reference's commit; of a sorted file little is read."""
     with open_regular_file(path) as file:
         start, end = 0, file.seek(0, os.SEEK_END)
         file.seek(0)
