@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -100,12 +101,15 @@ def test_worktrees_of_a_git_directory_elsewhere_know_the_main_one_that_it_names(
 
 
 @pytest.mark.promise("projects.believed")
-@pytest.mark.parametrize("config", ["\n" * 8_190, "worktree=a" + " a" * 20 + " " * 8_000 + "b", " " * 8_190])
-def test_a_hostile_configuration_names_no_main_work_tree(tmp_path: Path, shop: Path, config: str) -> None:
+@pytest.mark.parametrize("config", ["\n" * 8_190, "worktree=a" + " " * 8_100 + "b", " " * 8_190])
+def test_a_hostile_configuration_costs_no_time(tmp_path: Path, shop: Path, config: str) -> None:
     git(tmp_path, "clone", "-q", "--bare", str(shop), "bare.git")
     tree = linked(tmp_path / "bare.git", tmp_path / "tree")
     (tmp_path / "bare.git/config").write_text(config)
-    assert project(tree) == own(tmp_path / "bare.git")
+    began = time.process_time()
+    for _ in range(40):
+        assert project(tree) == own(tmp_path / "bare.git")
+    assert time.process_time() - began < 1
 
 
 def names_the_repository(claim: Path, tree: Path) -> None:
