@@ -254,7 +254,7 @@ def _commit_of(common: str, ref: str, *, is_named: bool = False) -> str:
         commit = _read_line(f"{common}/{ref}")
     except NotAWorkTreeError:
         try:
-            commit = _packed_commit(f"{common}/packed-refs", os.fsencode(ref))
+            commit = _packed_commit(f"{common}/packed-refs", ref.encode())
         except (OSError, UnreadableFileError):
             return ""
     named = None if is_named else _BRANCH.fullmatch(commit)
