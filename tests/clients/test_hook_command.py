@@ -83,7 +83,7 @@ def is_drained(folder: Path, server: Server) -> bool:
 def test_what_claude_codes_hooks_told_is_offered_to_cursor_with_the_call_for_its_briefing(
     tmp_path: Path,
 ) -> None:
-    (tmp_path / "app" / ".git").mkdir(parents=True)
+    repository(tmp_path / "app")
     path = transcript(
         tmp_path,
         said("user", "Port the billing module to Rust. Keep the rounding as it is."),
@@ -122,7 +122,7 @@ def test_what_claude_codes_hooks_told_is_offered_to_cursor_with_the_call_for_its
 def test_what_hooks_tell_reaches_the_owner_and_prompts_are_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "app" / ".git").mkdir(parents=True)
+    repository(tmp_path / "app")
     (tmp_path / "app" / "src").mkdir()
     path = transcript(
         tmp_path, said("user", f"Deploy with {KEY}, please"), called("Bash", "1", command=f"deploy {KEY}")

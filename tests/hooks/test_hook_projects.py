@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -151,6 +152,59 @@ async def test_what_a_folder_has_under_an_older_id_is_given_there(
         await agent_of(at).ask(StartSession(workspace_path=str(shop), new=True))
         began = await agent_of(at).ask(StartSession(workspace_path=str(tree), restore_from=left.session_id))
         assert (began.session_id, began.project_id) == (left.session_id, older)
+
+
+@pytest.mark.promise("projects.branches")
+async def test_in_a_clone_that_borrows_its_history_what_is_merged_is_not_marked(
+    shop: Path, tmp_path: Path
+) -> None:
+    git(shop, "checkout", "-q", "-b", "feature")
+    commit(shop, "second.py")
+    git(tmp_path, "clone", "-q", "--shared", "--branch", "main", str(shop), "clone")
+    clone = tmp_path / "clone"
+    git(clone, "checkout", "-q", "feature")
+    async with house(tmp_path / "data", VirtualClock()) as at:  # git needs real time
+        ann = Client(at)
+        await fill(ann)
+        writer = agent_of(at)
+        await writer.ask(StartSession(workspace_path=str(clone), new=True))
+        await writer.ask(StoreMemory(content=FACT, key="there"))
+        git(clone, "checkout", "-q", "main")
+        assert "noted on branch feature" in await ann.asks(PROMPT, "s1", **at_work_in(clone))
+        git(clone, "merge", "-q", "feature")
+        text = await ann.asks(PROMPT, "s2", **at_work_in(clone))
+        assert "Vermilion" in text
+        assert "noted on branch" not in text
+
+
+@pytest.mark.promise("projects.branches")
+async def test_what_git_cannot_tell_is_asked_once_until_the_branch_moves(
+    shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = linked(shop, tmp_path / "shop-feature")
+    commit(tree, "second.py")
+    asked, path = tmp_path / "asked", os.environ["PATH"]
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/git").write_text(f"#!/bin/sh\necho >> '{asked}'\nexit 1\n")
+    (tmp_path / "bin/git").chmod(0o755)
+    async with house(tmp_path / "data", VirtualClock()) as at:
+        ann = Client(at)
+        await fill(ann)
+        writer = agent_of(at)
+        await writer.ask(StartSession(workspace_path=str(tree), new=True))
+        await writer.ask(StoreMemory(content=FACT, key="there"))
+
+        async def marked(session: str) -> int:
+            with monkeypatch.context() as context:
+                context.setenv("PATH", f"{tmp_path}/bin:{path}")
+                text = await ann.asks(PROMPT, session, **at_work_in(shop))
+            assert "noted on branch feature" in text
+            return asked.stat().st_size
+
+        first = await marked("s1")
+        assert await marked("s2") == first
+        commit(shop, "third.py")
+        assert await marked("s3") == 2 * first
 
 
 async def recalled(agent: Agent, folder: Path) -> dict[str, str]:

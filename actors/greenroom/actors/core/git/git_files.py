@@ -5,20 +5,26 @@ Nothing else reads `.git`. Each hook of a client runs this, so it imports next t
 
 from __future__ import annotations
 
+import io
 import os
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from greenroom.actors.core.base.regular_files import UnreadableFileError, open_regular_file
 
 _MAX_POINTER: Final = 8_192
 _MAX_REFS: Final = 4 << 20
+"""Maximum bytes of packed references that are not sorted; git sorts its own."""
+_PIECE: Final = 16_384
 _MAX_BRANCH: Final = 200
 MEMBER: Final = "git"
 """The member of the metadata of memories and sessions that notes where they were made."""
-_LINKED: Final = re.compile(r"/worktrees/[^/]+\s*\Z")
-_MODULE: Final = re.compile(r"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE)
+_LINKED: Final = re.compile(r"/worktrees/[^/]+\Z")
+_MODULE: Final = re.compile(r"^[ \t]*worktree[ \t]*=[ \t]*(\S.*)$", re.MULTILINE)
 COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_PACKED: Final = re.compile(rb"\n(?:[0-9a-f]{40}|[0-9a-f]{64}) ([^\n]+)\n")
 _BRANCH: Final = re.compile(r"ref: refs/heads/([^\x00-\x20\x7f~^:?*\[\\]+)")
 
 
@@ -49,15 +55,43 @@ class Revision(NamedTuple):
 NO_REVISION: Final = Revision()
 
 
-def find_top(folder: str) -> str | None:
-    """Return the innermost folder with a `.git` around a folder; None if there is none."""
+def find_tops(folder: str) -> Iterator[str]:
+    """Yield the folders with a `.git` around a folder, the innermost first."""
     at = folder
-    while not os.path.lexists(os.path.join(at, ".git")):  # noqa: PTH118 - keeps the given spelling
+    while at:
+        if os.path.lexists(os.path.join(at, ".git")):  # noqa: PTH118 - keeps the given spelling
+            yield at
         above = os.path.dirname(at)  # noqa: PTH120 - likewise
-        if not at or above == at:
-            return None
-        at = above
-    return at
+        at = "" if above == at else above
+
+
+def find_top(folder: str) -> str | None:
+    """Return the innermost folder around a folder that looks like a work tree.
+
+    A `.git` of another user is passed over, unless the folder is that user's, too. Otherwise any user could
+    make one project of all folders below a shared one. What git would not take for a repository is passed
+    over as well.
+    """
+    owners = {0, os.geteuid()}
+    with suppress(OSError):
+        owners.add(os.stat(folder).st_uid)  # noqa: PTH116 - a hook imports no `pathlib`
+    return next((top for top in find_tops(folder) if _may_be_work_tree(f"{top}/.git", owners)), None)
+
+
+def _may_be_work_tree(pointer: str, owners: set[int]) -> bool:
+    real = os.path.realpath(pointer)
+    try:
+        if os.lstat(pointer).st_uid not in owners:
+            return False
+        return _is_repository(real) or read_git_file(real).startswith(b"gitdir: ")
+    except (OSError, NotAWorkTreeError):
+        return False
+
+
+def _is_repository(git: str) -> bool:
+    """Return whether a folder has what git asks of its directory."""
+    has_head = os.path.lexists(f"{git}/HEAD")
+    return has_head and all(os.path.isdir(f"{git}/{each}") for each in ("objects", "refs"))  # noqa: PTH112
 
 
 def open_work_tree(top: str) -> WorkTree:
@@ -72,8 +106,7 @@ def open_work_tree(top: str) -> WorkTree:
     pointer = f"{top}/.git"
     if os.path.islink(pointer):  # noqa: PTH114
         raise NotAWorkTreeError(f"{pointer} is a symbolic link; only a folder or git's own file is followed")
-    git = pointer if os.path.isdir(pointer) else _follow(top, pointer)  # noqa: PTH112
-    common = _common_of(git)
+    git, common = _alone(pointer) if os.path.isdir(pointer) else _follow(top, pointer)  # noqa: PTH112
     _check_same_user(pointer, git, common)
     return WorkTree(top, git, common)
 
@@ -89,18 +122,26 @@ def find_main_folder(tree: WorkTree) -> str:
             return above
     except NotAWorkTreeError:
         pass
-    return _main_of_submodule(common) or common
+    return _configured_main(common) or common
 
 
-def _main_of_submodule(common: str) -> str | None:
-    """Return the folder of a submodule, if it and its git directory name each other."""
+def _configured_main(common: str) -> str | None:
+    """Return the work tree of `core.worktree`, if it and its git directory name each other.
+
+    Git sets it for submodules. For `git init --separate-git-dir` or a linked `.git`, a person may set it.
+    """
     try:
         named = _MODULE.search(os.fsdecode(read_git_file(f"{common}/config")))
-        main = None if named is None else _resolve(common, named[1])
-        is_it = main and _resolve(main, _read_line(f"{main}/.git").removeprefix("gitdir: ")) == common
+        main = None if named is None else _resolve(common, named[1].rstrip())
+        return main if main and _named_by(f"{main}/.git") == common else None
     except NotAWorkTreeError:
         return None
-    return main if is_it else None
+
+
+def _named_by(pointer: str) -> str:
+    if os.path.islink(pointer):  # noqa: PTH114
+        return os.path.realpath(pointer)
+    return _resolve(os.path.dirname(pointer), _read_line(pointer).removeprefix("gitdir: "))  # noqa: PTH120
 
 
 def read_revision(tree: WorkTree) -> Revision:
@@ -128,7 +169,8 @@ def is_linked(top: str) -> bool:
     A submodule in an additional work tree is not: its git folder is `.git/worktrees/tree/modules/module`.
     """
     try:
-        return _LINKED.search(read_git_file(f"{top}/.git").decode(errors="replace")) is not None
+        named = read_git_file(f"{top}/.git").decode(errors="replace").rstrip()
+        return _LINKED.search(named) is not None
     except NotAWorkTreeError:  # usually a folder: the main work tree
         return False
 
@@ -151,13 +193,20 @@ def read_git_file(path: str, limit: int = _MAX_POINTER) -> bytes:
     return bytes(data)
 
 
-def _follow(top: str, pointer: str) -> str:
+def _alone(git: str) -> tuple[str, str]:
+    if os.path.lexists(f"{git}/commondir"):
+        raise NotAWorkTreeError(f"{git} shares with a repository that names no such work tree")
+    return git, git
+
+
+def _follow(top: str, pointer: str) -> tuple[str, str]:
+    """Return the git directory that a `.git` file names, and the one that it shares."""
     named = _read_line(pointer)
     if not named.startswith("gitdir: "):
         raise NotAWorkTreeError(f"{pointer} is not one that git writes")
     git = _resolve(top, named.removeprefix("gitdir: "))
     if git.startswith(f"{os.path.realpath(top)}/"):  # a repository in the folder itself
-        return git
+        return _alone(git)
     back = os.path.join(git, _read_line(f"{git}/gitdir"))  # noqa: PTH118
     try:
         is_back = os.path.basename(back) == ".git" and os.path.samefile(os.path.dirname(back), top)  # noqa: PTH119, PTH120, PTH121
@@ -169,7 +218,7 @@ def _follow(top: str, pointer: str) -> str:
             "`git worktree add` does; submodules are not read on their own"
         )
     _check_same_user(pointer, f"{git}/gitdir")
-    return git
+    return git, _common_of(git)
 
 
 def _common_of(git: str) -> str:
@@ -177,7 +226,7 @@ def _common_of(git: str) -> str:
     common, real = _resolve(git, named), os.path.realpath(git)
     if common == real:
         return git
-    if os.path.dirname(real) != f"{common}/worktrees":  # noqa: PTH120
+    if os.path.dirname(real) != f"{common}/worktrees" or not _is_repository(common):  # noqa: PTH120
         raise NotAWorkTreeError(f"{git} shares with {common}, which does not know it")
     return common
 
@@ -194,21 +243,54 @@ def _check_same_user(*places: str) -> None:
 
 
 def _is_branch(name: str) -> bool:
+    """Return whether git allows the name; a repository with `reftable` has the branch `.invalid`."""
     is_short = len(name) <= _MAX_BRANCH and name.isprintable()
-    return is_short and not any(part in {"", ".", ".."} for part in name.split("/"))
+    return is_short and not any(not part or part.startswith(".") for part in name.split("/"))
 
 
-def _commit_of(common: str, ref: str) -> str:
-    """Return the commit of a reference; empty for a branch without commits."""
+def _commit_of(common: str, ref: str, *, is_named: bool = False) -> str:
+    """Return the commit of a reference, which may name another; empty without commits."""
     try:
         commit = _read_line(f"{common}/{ref}")
     except NotAWorkTreeError:
         try:
-            packed = read_git_file(f"{common}/packed-refs", _MAX_REFS).decode(errors="replace")
-        except NotAWorkTreeError:
+            commit = _packed_commit(f"{common}/packed-refs", ref.encode())
+        except (OSError, UnreadableFileError):
             return ""
-        commit = next((line[: -len(ref) - 1] for line in packed.splitlines() if line.endswith(f" {ref}")), "")
+    named = None if is_named else _BRANCH.fullmatch(commit)
+    if named is not None and _is_branch(named[1]):
+        return _commit_of(common, f"refs/heads/{named[1]}", is_named=True)
     return commit if COMMIT.fullmatch(commit) else ""
+
+
+def _packed_commit(path: str, ref: bytes) -> str:
+    """Return a packed reference's commit; of a sorted file little is read."""
+    with open_regular_file(path) as file:
+        start, end = 0, file.seek(0, os.SEEK_END)
+        file.seek(0)
+        if b" sorted" in file.read(_PIECE).partition(b"\n")[0]:
+            start, end = _narrow(file, ref, end)
+        elif end > _MAX_REFS:
+            return ""
+        file.seek(start)
+        lines = file.read(end - start)
+    before, _, _ = lines.partition(b" %b\n" % ref)
+    return "" if before == lines else os.fsdecode(before.rpartition(b"\n")[2])
+
+
+def _narrow(file: io.FileIO, ref: bytes, end: int) -> tuple[int, int]:
+    """Return between which offsets a sorted file has a reference, if it has it."""
+    start = 0
+    while end - start > _PIECE:
+        middle = file.seek((start + end) // 2)
+        line = _PACKED.search(file.read(_PIECE // 4))
+        if line is None:  # git wrote no such file
+            return 0, 0
+        if line[1] <= ref:
+            start = middle + line.start() + 1
+        else:
+            end = middle + line.start() + 1
+    return start, end
 
 
 def _resolve(folder: str, named: str) -> str:

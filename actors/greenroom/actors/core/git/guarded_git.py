@@ -11,6 +11,7 @@ import shutil
 import subprocess
 from collections.abc import Collection
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
@@ -123,14 +124,15 @@ async def prepare_git(tree: WorkTree, temporary: Path) -> Git:
 async def find_unmerged(folder: str, head: str, commits: Collection[str]) -> set[str]:
     """Return which commits a folder's repository has that are not in the history of ``head``.
 
-    All are full names of commits; nothing else may be given to git.
+    All are full names of commits; nothing else may be given to git. Only these names are returned, so a
+    repository that borrows objects (`git clone --shared`) is read, too.
 
     Raises:
         NotAWorkTreeError: git cannot tell; the text says why.
     """
     if not all(map(COMMIT.fullmatch, (head, *commits))):
         raise NotAWorkTreeError(f"{head}, {', '.join(commits)}: not all are names of commits")
-    tree = await read_in_thread(find_work_tree, folder)
+    tree = await read_in_thread(partial(find_work_tree, folder, may_borrow=True))
     with TemporaryDirectory(prefix="greenroom-git-") as temporary:
         with trio.move_on_after(ANCESTRY_SECONDS) as time:
             git = await prepare_git(tree, Path(temporary))

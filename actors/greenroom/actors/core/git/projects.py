@@ -67,6 +67,9 @@ def find_project(folder: str, *, apart: bool = False) -> Project:
         except NotAWorkTreeError:
             pass
     project_id = project_of_path(whole)
-    known = (top or real, find_top(folder) or folder, real, folder)
+    spelled = find_top(folder)
+    if spelled is None or os.path.realpath(spelled) != top:  # a link led out of it
+        spelled = folder
+    known = (top or real, spelled, real, folder)
     older = dict.fromkeys(map(project_of_path, known))
     return Project(project_id, tuple(each for each in older if each != project_id), top or real, revision)

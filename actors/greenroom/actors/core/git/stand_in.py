@@ -16,7 +16,7 @@ from typing import Final
 from greenroom.actors.core.git.git_files import (
     NotAWorkTreeError,
     WorkTree,
-    find_top,
+    find_tops,
     open_work_tree,
     read_git_file,
 )
@@ -37,13 +37,15 @@ _NO_ATTRIBUTES: Final = "* !diff !filter !text !eol !crlf !ident !working-tree-e
 """Attributes in the git directory take precedence over attributes in the work tree."""
 
 
-def find_work_tree(folder: str) -> WorkTree:
+def find_work_tree(folder: str, *, may_borrow: bool = False) -> WorkTree:
     """Find the work tree of a folder; this process's user must own the work tree.
+
+    With ``may_borrow``, it may borrow objects of another repository. Then no content may be read through it.
 
     Raises:
         NotAWorkTreeError: There is no work tree, or it must not be read.
     """
-    top = find_top(folder)
+    top = next(find_tops(folder), None)
     if top is None:
         raise NotAWorkTreeError(f"{folder} is in no git repository")
     _check_owner(top, f"{top}/.git")
@@ -52,7 +54,7 @@ def find_work_tree(folder: str) -> WorkTree:
     _check_owner(tree.git, tree.common, f"{common}/objects")
     if not all((common / each).is_dir() for each in ("objects", "refs")):
         raise NotAWorkTreeError(f"{tree.git} is no git repository")
-    _check_objects(common / "objects")
+    _check_objects(common / "objects", may_borrow=may_borrow)
     if (common / "reftable").exists():
         raise NotAWorkTreeError(f"{tree.git} keeps its references in the format reftable, which is not read")
     return tree
@@ -84,9 +86,9 @@ def make_stand_in(tree: WorkTree, folder: Path, settings: dict[str, str]) -> Non
     (folder / "config").write_text("".join(lines))
 
 
-def _check_objects(objects: Path) -> None:
+def _check_objects(objects: Path, *, may_borrow: bool) -> None:
     """Reject objects of another repository, because its files could be read through them."""
-    if os.path.lexists(objects / "info/alternates"):
+    if not may_borrow and os.path.lexists(objects / "info/alternates"):
         raise NotAWorkTreeError(
             f"{objects} has alternates: it borrows from another repository, which is not read"
         )

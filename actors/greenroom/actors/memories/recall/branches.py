@@ -30,7 +30,10 @@ from greenroom.actors.memories.requests.replies import FoundMemory
 _MOST_KNOWN: Final = 10_000
 _MOST_COMMITS: Final = 200
 _known: dict[tuple[str, str, str], bool] = {}
-"""By folder, head and commit: whether the commit is in the head's history, or not in the repository."""
+"""By folder, head and commit: whether the commit is in the head's history, or not in the repository.
+
+What git cannot tell is not, until the head moves, so that not every prompt waits for it.
+"""
 logger = logging.getLogger(__name__)
 
 
@@ -74,10 +77,10 @@ async def _not_here(work: PlaceOfWork, others: Iterable[Revision]) -> set[Revisi
     known = {each.commit: _known.get((folder, work.commit, each.commit)) for each in present}
     asked = [commit for commit, is_here in known.items() if is_here is None]
     try:
-        unmerged = await find_unmerged(folder, work.commit, asked) if asked else ()
+        unmerged = await find_unmerged(folder, work.commit, asked) if asked else set()
     except NotAWorkTreeError as error:  # by their names alone they are of other branches
         logger.debug("no history of %s: %s", folder, error)
-        return set(present)
+        unmerged = set(asked)
     if len(_known) > _MOST_KNOWN:
         _known.clear()
     for commit in asked:
