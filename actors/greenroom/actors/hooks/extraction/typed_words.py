@@ -25,17 +25,20 @@ _MARKUP: Final = re.compile(
     r"^\s{0,3}(?:#{1,6}\s|>|\||```|~~~|(?:={3,}|-{3,}|\*{3,})\s*$)"  # heading, quotation, table, fence, rule
     r"|^\s*(?:[-*+\u2022]|[0-9]{1,3}[.)])\s"  # a list
     r"|^(?: {4}|\t)\s*\S"  # code
-    r"|\*\*|</?[A-Za-z!][^<>\n]{0,200}>|<!--|&(?:#[0-9]+|[A-Za-z]{2,8});"
+    r"|\*\*|(?<![\w])</?(?![A-Z][a-z]+\w*>)[A-Za-z!][^<>\n]{0,200}>|</|<!--|&(?:#[0-9]+|[A-Za-z]{2,8});"
     r"|!?\[[^\]\n]{0,200}\](?:\(|:\s)|\[Pasted text|\w://|\bwww\.\w"
     r"|\b[\w-]+\.(?:com|net|org|io|dev|app|ai|example|xyz|info|biz|ru|cn|cloud|site|online|top)\b"
     r"|\S@\S+\.\w",
     re.MULTILINE,
 )
-"""A heading, a link, or other mark-up."""
+"""A heading, a link, or other mark-up; types such as ``Vec<T>`` and ``<Button>`` are none."""
+_ITEM: Final = re.compile(r"\A\s{0,3}[-*] (?=\S)")
 _QUOTATION: Final = re.compile(
-    r"\"[^\"]*\s[^\"]*(?:\"|\Z)|[\u201c\u201e\u00ab][^\u201c\u201d\u00bb]*\s[^\u201c\u201d\u00bb]*(?:[\u201c\u201d\u00bb]|\Z)"
+    r"(?P<name>\"[\w-]+(?: [\w-]+)?\"|(?<!\w)'[\w-]+(?: [\w-]+)?'(?!\w))"
+    r"|\"[^\"]*\s[^\"]*(?:\"|\Z)|[\u201c\u201e\u00ab][^\u201c\u201d\u00bb]*\s[^\u201c\u201d\u00bb]*(?:[\u201c\u201d\u00bb]|\Z)"
     r"|(?<!\w)['\u2018][^'\u2018\u2019\n]*\s[^'\u2018\u2019\n]*['\u2019](?!\w)"
 )
+"""A quotation; group `name` is one or two words, too few for a statement."""
 
 
 def typed_in(
@@ -63,6 +66,8 @@ def typed_in(
 
 def is_pasted(text: str) -> bool:
     """Return whether a turn is long, or has what people do not type."""
+    if "\n" not in text.strip():
+        text = _ITEM.sub("", text)
     return (
         len(text) > MOST_CHARACTERS
         or len(text.strip().splitlines()) > MOST_LINES
@@ -72,7 +77,7 @@ def is_pasted(text: str) -> bool:
 
 
 def _own_words(text: str) -> Iterator[str]:
-    for sentence in split_sentences(_QUOTATION.sub("\u2026", text)):
+    for sentence in split_sentences(_QUOTATION.sub(lambda found: found["name"] or "\u2026", text)):
         yield sentence.text
 
 
