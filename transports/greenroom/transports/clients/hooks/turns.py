@@ -107,9 +107,7 @@ class Conversation:
         if self._is_rollout:
             meta = self._meta or {}
             return not _tells_person(meta, _PERSONS_OF_CODEX) or meta.get("source") is None
-        return (
-            not isinstance(line, dict) or not _tells_person(line, _PERSONS) or _has_half_a_reminder(line)
-        )
+        return not isinstance(line, dict) or not _tells_person(line, _PERSONS) or _has_half_a_reminder(line)
 
     def _message(self, data: dict[str, Any]) -> Iterator[RawTurn]:
         """Yield the turns of a line that is or has a message of blocks."""
@@ -201,7 +199,9 @@ def _has_half_a_reminder(line: dict[str, Any]) -> bool:
     """Return whether a block has only one end of a reminder, so that other blocks may be inside."""
     message = line.get("message")
     content = message.get("content") if isinstance(message, dict) else None
-    texts = [each.get("text") for each in content if isinstance(each, dict)] if isinstance(content, list) else []
+    texts = (
+        [each.get("text") for each in content if isinstance(each, dict)] if isinstance(content, list) else []
+    )
     return any(
         isinstance(each, str) and each.count(_REMINDER) != each.count("</system-reminder>") for each in texts
     )
