@@ -171,7 +171,7 @@ def test_what_was_said_in_a_project_is_told_as_of_that_project(tmp_path: Path) -
 
 
 @pytest.mark.promise("hook-context.own")
-def test_a_rollout_tells_the_folder_of_each_turn(tmp_path: Path) -> None:
+def test_a_rollout_tells_the_folder_of_each_turn() -> None:
     talk = Conversation("rollout")
 
     def lines(kind: str, **payload: object) -> list[str]:

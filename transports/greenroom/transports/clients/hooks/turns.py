@@ -139,11 +139,8 @@ class Conversation:
         if not isinstance(payload, dict):
             return
         match data.get("type"), payload.get("type"):
-            case "session_meta", _:
-                self._meta = self._meta or payload
-                self._folder = _folder(payload) or self._folder
-            case "turn_context", _:
-                self._folder = _folder(payload) or self._folder
+            case "session_meta" | "turn_context", _:
+                self._note(data, payload)
             case "event_msg", "user_message" if payload.get("kind", "plain") == "plain":
                 yield from _spoken("user", payload.get("message"))
             case "event_msg", "item_completed":  # in later versions
@@ -159,6 +156,12 @@ class Conversation:
                 self._remember(payload.get("call_id"), parse_call("shell", payload.get("action")))
             case "response_item", "function_call_output" | "custom_tool_call_output":
                 yield self._result(payload.get("call_id"), payload.get("output"))
+
+    def _note(self, data: dict[str, Any], payload: dict[str, Any]) -> None:
+        """Note where a session of Codex is; its first line tells who began it, later ones may be copies."""
+        if data["type"] == "session_meta":
+            self._meta = self._meta or payload
+        self._folder = _folder(payload) or self._folder
 
     def _remember(self, key: object, call: ToolCall) -> None:
         if isinstance(key, str):
@@ -199,12 +202,9 @@ def _has_half_a_reminder(line: dict[str, Any]) -> bool:
     """Return whether a block has only one end of a reminder, so that other blocks may be inside."""
     message = line.get("message")
     content = message.get("content") if isinstance(message, dict) else None
-    texts = (
-        [each.get("text") for each in content if isinstance(each, dict)] if isinstance(content, list) else []
-    )
-    return any(
-        isinstance(each, str) and each.count(_REMINDER) != each.count("</system-reminder>") for each in texts
-    )
+    blocks = content if isinstance(content, list) else []
+    texts = [str(each.get("text")) for each in blocks if isinstance(each, dict)]
+    return any(each.count(_REMINDER) != each.count("</system-reminder>") for each in texts)
 
 
 def _is_of_agent(meta: dict[str, Any]) -> bool:
