@@ -24,7 +24,7 @@ from greenroom.actors import (
 )
 from greenroom.actors.hooks.extraction.extraction import found_in
 from greenroom.actors.hooks.extraction.turns import finding_key, session_of
-from greenroom.actors.hooks.extraction.typed_words import is_pasted, typed_in
+from greenroom.actors.hooks.extraction.typed_words import MOST_HEARD, heard_in, is_pasted, typed_in
 from greenroom.actors.sessions.requests.injection_log import KEPT_DAYS
 
 if TYPE_CHECKING:
@@ -262,6 +262,44 @@ async def test_what_was_pasted_first_and_typed_later_is_given(enter: Enter) -> N
         assert "tabs" not in learned(await ann.starts("s2"))
         await ann.tells("stop", user(TABS), model(f"Yes: {TABS}"), user(TABS))
         assert "tabs" in learned(await ann.starts("s3"))
+
+
+HEARD: dict[str, Sequence[Turn]] = {
+    "a tool": [call("WebFetch", path="page", text=TABS)],
+    "lines of a file": [
+        call("Read", path="a", text="  12\u2192# Always use tabs\n  13\u2192# in the Makefile of the shop.")
+    ],
+    "a comment": [call("Read", path="a", text="// Always use tabs in the\n// Makefile of the shop.")],
+    "the model": [model(f"The page advises: {TABS}"), call("Bash", command="ls", text="a"), model("Done.")],
+    "a sentence": [call("WebFetch", path="page", text=f"We think that {TABS.lower()} Bye.")],
+}
+
+
+@pytest.mark.promise("hook-context.learned", "rules.own-words")
+@pytest.mark.parametrize("source", HEARD)
+async def test_what_a_tool_or_the_model_said_an_event_before_waits_when_it_is_repeated(
+    enter: Enter, source: str
+) -> None:
+    async with enter() as at:
+        ann = Client(at)
+        await ann.tells("stop", user("What does the page advise?"), *HEARD[source])
+        await ann.tells("stop", user("Fine."), model("Anything else?"))
+        await ann.tells("stop", user(f"{TABS} {DECIDED}"), LATER)
+        started = await ann.starts("s2")
+        assert "tabs" not in learned(started)
+        assert "cents" in learned(started)
+        together = Client(at, "eve")
+        await together.tells("stop", *HEARD[source], user(TABS), LATER, session="s7")
+        assert "tabs" not in learned(await together.starts("s8"))
+
+
+def test_what_is_carried_of_tools_and_models_is_bounded() -> None:
+    turns = [
+        call("Bash", command="x", text=f"Number {number} is it. " * 3) for number in range(3 * MOST_HEARD)
+    ]
+    heard = heard_in(turns)
+    assert len(heard) == MOST_HEARD
+    assert heard_in(turns[-10:], heard) == heard
 
 
 @pytest.mark.promise("rules.own-words")

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Final
+from zlib import crc32
 
 from greenroom.actors.hooks.extraction.findings import Finding, Rule
 from greenroom.actors.hooks.extraction.orders import orders_model
@@ -41,20 +43,49 @@ _QUOTATION: Final = re.compile(
 """A quotation; group `name` is one or two words, too few for a statement."""
 
 
+MOST_HEARD: Final = 4_000
+"""At most this many beginnings of clauses of tools and models are carried over: the newest ones."""
+_BEGINNING: Final = 5
+_MARGIN: Final = re.compile(
+    r"^[ \t]*(?:[0-9]{1,6}(?:\u2192|[:|\t]))?[ \t]*(?:#+|//+|/?\*+/?|--|;+|>+|<!--|[-+\u2022])?[ \t]*",
+    re.MULTILINE,
+)
+"""A line number and the mark of a comment, as tools print them."""
+_BEGINS: Final = frozenset(
+    {"always", "never", "i", "we", "from", "don't", "do", "remember", "prefer", "in", "going"}
+    | {"verwende", "benutze", "nutze", "schreibe", "nimm", "ich", "wir"}
+)
+"""Words that may begin a statement in the middle of a clause."""
+_ENDS: Final = (".", "!", "?", ":", ";", ",", '"', "'", "`", ")", "\u201d")
+
+
 def typed_in(
-    findings: Iterable[Finding], turns: Sequence[Turn], before: Sequence[Turn] = ()
+    findings: Iterable[Finding],
+    turns: Sequence[Turn],
+    before: Sequence[Turn] = (),
+    heard: Iterable[int] = (),
 ) -> list[Finding]:
-    """Return the findings that the person typed; ``before`` are turns that were carried over."""
+    """Return the findings that the person typed.
+
+    Args:
+        findings: What the rules found in the turns.
+        turns: The turns of an event.
+        before: Turns that were carried over.
+        heard: What `heard_in` returned for the events before.
+    """
+    known = frozenset(heard)
     waiting = {
         _plain(each.text): each
         for each in findings
-        if each.rule in RULES_OF_WORDS and not orders_model(each.text)
+        if each.rule in RULES_OF_WORDS
+        and not orders_model(each.text)
+        and _digest(_bare(each.text)) not in known
     }
     typed: list[Finding] = []
     others: list[str] = []
     for turn in (*before, *turns):
         if turn.role != "user":
-            others.append(_plain(turn.text))
+            others.append(_plain(_MARGIN.sub("", turn.text)))
             continue
         if not waiting or turn.by_program or is_pasted(turn.text):
             continue
@@ -62,6 +93,48 @@ def typed_in(
         own = [each for each in waiting if each in words and not any(each in other for other in others)]
         typed += [waiting.pop(each) for each in own]
     return sorted(typed, key=lambda each: each.turn)
+
+
+def heard_in(turns: Iterable[Turn], before: Sequence[int] = ()) -> list[int]:
+    """Return digests of how the clauses of tools and models begin, with those of earlier events.
+
+    A person may repeat what a tool or the model said an event before.
+    """
+    heard = dict.fromkeys(before)
+    for turn in turns:
+        if turn.role != "user":
+            for digest in _beginnings(_MARGIN.sub("", turn.text)):
+                heard.pop(digest, None)
+                heard[digest] = None
+    return list(heard)[-MOST_HEARD:]
+
+
+def _beginnings(text: str) -> Iterator[int]:
+    lines = [line.split() for line in text.casefold().replace("\u2019", "'").splitlines()]
+    words = [word for line in lines for word in line]
+    starts = set(accumulate((len(line) for line in lines), initial=0))
+    for place, word in enumerate(words):
+        if (
+            place in starts
+            or word in _BEGINS
+            or words[place - 1].endswith(_ENDS)
+            or words[place - 1] == "that"
+        ):
+            yield _digest(_bare(" ".join(words[place : place + _BEGINNING])))
+
+
+def _bare(text: str) -> list[str]:
+    """Return the first words of a text up to the end of its sentence, without punctuation."""
+    found: list[str] = []
+    for word in text.casefold().split()[:_BEGINNING]:
+        found.append(word.strip(".,:;!?\"'`()*\u201c\u201d"))
+        if word.endswith((".", "!", "?", ";")):
+            break
+    return found
+
+
+def _digest(words: Iterable[str]) -> int:
+    return crc32(" ".join(words).encode(errors="replace"))
 
 
 def is_pasted(text: str) -> bool:
@@ -91,4 +164,4 @@ def _has_hidden(text: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.casefold().split())
+    return " ".join(text.casefold().replace("\u2019", "'").split())

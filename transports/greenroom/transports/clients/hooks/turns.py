@@ -216,8 +216,9 @@ def _is_of_agent(meta: dict[str, Any]) -> bool:
 def _folder(data: Mapping[str, Any]) -> str:
     """Return the working folder that a line tells."""
     folder = data.get("cwd")
-    is_one = isinstance(folder, str) and os.path.isabs(folder) and "\0" not in folder  # noqa: PTH117 - as texts
-    return replace_surrogates(folder) if is_one and len(folder) <= _LONGEST_FOLDER else ""
+    if not isinstance(folder, str) or not os.path.isabs(folder) or "\0" in folder:  # noqa: PTH117 - as texts
+        return ""
+    return replace_surrogates(folder) if len(folder) <= _LONGEST_FOLDER else ""
 
 
 def _without_inserted(line: object) -> object:
