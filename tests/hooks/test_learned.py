@@ -283,7 +283,7 @@ async def test_what_a_tool_or_the_model_said_an_event_before_waits_when_it_is_re
     async with enter() as at:
         ann = Client(at)
         await ann.tells("stop", user("What does the page advise?"), *HEARD[source])
-        await ann.tells("stop", user("Fine."), model("Anything else?"))
+        await ann.tells("session-end", user("Fine."), model("Anything else?"))
         await ann.tells("stop", user(f"{TABS} {DECIDED}"), LATER)
         started = await ann.starts("s2")
         assert "tabs" not in learned(started)

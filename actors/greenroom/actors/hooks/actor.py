@@ -190,14 +190,12 @@ class HookActor(Actor):
         for finding in request.typed:
             context.put(records.typed_key(finding), context.now)
         self._touch(request, context, request=request.request, ended=request.ended)
-        for key, kept in (
-            (records.carried_key(request.of), request.carried),
-            (records.heard_key(request.of), request.heard),
-        ):
-            if kept and request.ended is None:
-                context.put(key, kept)
-            else:
-                context.delete(key)
+        if request.carried and request.ended is None:
+            context.put(records.carried_key(request.of), request.carried)
+        else:
+            context.delete(records.carried_key(request.of))
+        if request.heard:  # kept at the end, too, as the session may be resumed
+            context.put(records.heard_key(request.of), request.heard)
         for number, memory_id in request.used:
             self._use(number, memory_id, context)
         audit_record.record(

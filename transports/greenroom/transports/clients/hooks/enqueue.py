@@ -205,7 +205,7 @@ def enqueue(
 def _by_project(
     turns: Sequence[RawTurn], hook_input: HookInput, environment: Mapping[str, str], *, apart: bool
 ) -> list[tuple[HookInput, list[RawTurn]]]:
-    """Group turns by the projects of the folders in their lines; the event's own project comes first.
+    """Group turns by their folders' projects; the event's own project comes first.
 
     Hooks may be off in a folder that the session has left, and words typed there are of its project.
     """

@@ -103,7 +103,7 @@ class Conversation:
                     yield turn._replace(by_program=turn.by_program or self._is_passed(whole))
 
     def _is_passed(self, line: object) -> bool:
-        """Return whether a program may have written a message of a line in the person's place."""
+        """Return whether a program may have written a line in the person's place."""
         if self._is_rollout:
             meta = self._meta or {}
             return not _tells_person(meta, _PERSONS_OF_CODEX) or meta.get("source") is None
@@ -158,7 +158,7 @@ class Conversation:
                 yield self._result(payload.get("call_id"), payload.get("output"))
 
     def _note(self, data: dict[str, Any], payload: dict[str, Any]) -> None:
-        """Note where a session of Codex is; its first line tells who began it, later ones may be copies."""
+        """Note where Codex is, and who began it; later such lines may be copies."""
         if data["type"] == "session_meta":
             self._meta = self._meta or payload
         self._folder = _folder(payload) or self._folder
@@ -199,7 +199,7 @@ def _tells_person(line: Mapping[str, Any], values: Mapping[str, frozenset[object
 
 
 def _has_half_a_reminder(line: dict[str, Any]) -> bool:
-    """Return whether a block has only one end of a reminder, so that other blocks may be inside."""
+    """Return whether a block has only one end of a reminder around others."""
     message = line.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     blocks = content if isinstance(content, list) else []
