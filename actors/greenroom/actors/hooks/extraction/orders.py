@@ -1,7 +1,7 @@
 """Recognise plain rules of the work; whatever else could order the model something waits for a review.
 
 A statement is given at once only if it has one of a few forms, and no mark of an order. A list of forbidden
-words alone would let through whatever nobody thought of.
+words alone lets through whatever is not on it.
 """
 
 from __future__ import annotations

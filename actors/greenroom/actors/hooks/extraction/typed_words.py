@@ -96,9 +96,9 @@ def typed_in(
 
 
 def heard_in(turns: Iterable[Turn], before: Sequence[int] = ()) -> list[int]:
-    """Return digests of how the clauses of tools and models begin, with those of earlier events.
+    """Return digests of the beginnings of clauses of tools and models.
 
-    A person may repeat what a tool or the model said an event before.
+    A person may repeat words of an earlier event, whose digests are ``before``.
     """
     heard = dict.fromkeys(before)
     for turn in turns:
@@ -124,7 +124,7 @@ def _beginnings(text: str) -> Iterator[int]:
 
 
 def _bare(text: str) -> list[str]:
-    """Return the first words of a text up to the end of its sentence, without punctuation."""
+    """Return the first words of a sentence, without punctuation."""
     found: list[str] = []
     for word in text.casefold().split()[:_BEGINNING]:
         found.append(word.strip(".,:;!?\"'`()*\u201c\u201d"))

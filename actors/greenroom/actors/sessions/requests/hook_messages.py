@@ -56,7 +56,7 @@ class HookState(msgspec.Struct, frozen=True, kw_only=True):
         lines: Digests of the other lines that it was given.
         open: Memories that it was given and has not used so far, each with the number of its record.
         carried: Earlier turns that are needed to interpret later ones.
-        heard: Digests of what tools and models said earlier in the session.
+        heard: Digests of earlier words of tools and models.
     """
 
     taken: bool = False
