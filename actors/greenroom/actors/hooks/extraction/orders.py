@@ -1,4 +1,4 @@
-"""Recognise plain rules of the work; whatever else could order the model something waits for a review.
+"""Recognise plain rules of the work; all else may be an order.
 
 A statement is given at once only if it has one of a few forms, and no mark of an order. A list of forbidden
 words alone lets through whatever is not on it.
@@ -15,12 +15,13 @@ from greenroom.actors.content.text.private_parts import PRIVATE
 
 _LAST_LATIN: Final = 0x24F
 _MAKES: Final = (
-    r"use|prefer|write|keep|name|format|put|add|create|import|indent|sort|prefix|declare|define|wrap|quote|escape"
+    r"use|prefer|write|keep|name|format|put|add|import|indent|sort|prefix|declare|define|wrap|quote|escape"
     r"|return|raise|round|include|pin|bump|group|align|spell|cache|mock|squash|rebase"
     r"|(?:go|stick) with|(?:stick|switch|move|migrate) to|standardi[sz]e on|adopt|build|support|store"
 )
 _VERBS: Final = (
     rf"(?:{_MAKES}|document|validate|update the|regenerate the|log errors|check (?:the )?types"
+    r"|create (?:a|an|the|new) (?:\w+ )?(?:files?|tests?|modules?|class(?:es)?|components?|migrations?|branch(?:es)?)"
     r"|show an? (?:\w+ )?(?:dialogs?|errors?|hints?|toasts?)"
     r"|run (?:(?:the|all|our) )?(?:[\w-]+ ){0,3}(?:tests?|suite|linters?|formatters?|checks?|type checker)"
     r"|run `?(?:just|make|tox|nox|ruff|mypy|black|pytest|prettier|eslint|(?:cargo|go|p?npm|yarn)(?: run)?"
@@ -41,9 +42,16 @@ _IS: Final = (
 _LANGUAGE: Final = r"(?:(?:American|British|simple|plain) )?[A-Z][a-z]{3,11}"
 _NOW: Final = r"(?:(?:from now on|in (?:the )?future|going forward),? (?:please )?)"
 _DECIDED: Final = r"(?:we|I)(?:'ve| have)?(?: now| just| finally| already| also)* (?:decided|agreed|settled)"
+_NOUN: Final = (
+    r"(?:apis?|apps?|back ?ends?|front ?ends?|databases?|servers?|services?|endpoints?|ports?|prices?|amounts?|dates?"
+    r"|times?|tests?|jobs?|files?|folders?|branch(?:es)?|builds?|versions?|schemas?|migrations?|ids?|tables?|columns?"
+    r"|fields?|customers|modules?|class(?:es)?|functions?|names?|queues?|caches?|sessions?|repo(?:sitory)?|project"
+    r"|code(?: ?base)?|docs?|components?|types?|units?|datenbank(?:en)?|dienste?|preise?|tests|dateien|ordner|tabellen?)"
+)
+"""What a fact of the work is about; other facts wait."""
 _SUBJECT: Final = (
-    r"(?:the|our|an?|all|new|each|every|this (?:project|repo(?:sitory)?)|die|der|das|unsere?|alle"
-    r"|(?!always|does|was|process|access|unless)(?:\w+-)?\w+s(?: (?:in|of|for|from) [\w-]+)?)"
+    r"(?:(?:the|our|an?|all|new|each|every|this|die|der|das|unsere?|alle) )?(?:[\w-]+ ){0,2}"
+    rf"{_NOUN}(?: (?:in|of|for|from) (?:the )?[\w-]+)?"
 )
 _FORMS: Final = (
     rf"{_NOW}?(?:(?:you (?:should|must) )?always )?{_VERBS}\b.*",
@@ -54,11 +62,11 @@ _FORMS: Final = (
     r"I(?:'d| would)?(?: strongly| really| much| always)? prefer .*",
     rf"{_NOW}?(?:we|let's|let us|we'll|we will) (?:always |never )?{_VERBS}\b.*",
     r"(?:we're|we are) going to (?:use|keep|go with|stick|switch|move|migrate)\b.*",
-    rf"{_DECIDED} (?:to {_VERBS}|not to {_AVOIDED}|on|upon|against|for|that (?:we {_VERBS}|.* {_IS}))\b.*",
+    rf"{_DECIDED} (?:to {_VERBS}|not to {_AVOIDED}|on|upon|against|for|that (?:we {_VERBS}|{_SUBJECT} {_IS}))\b.*",
     r"ich bevorzuge .*",
     r"(?:verwende|benutze|nutze?|schreibe?|nimm|teste) (?:bitte )?(?:immer|nie(?:mals)?) .*",
     r"wir haben (?:uns )?(?:daf\u00fcr )?(?:entschieden|beschlossen|geeinigt),? .*",
-    rf"{_NOW}?{_SUBJECT} (?:.* )?{_IS}\b.*",
+    rf"{_NOW}?{_SUBJECT} (?:(?:only|always|never|nur|immer) )?{_IS}\b.*",
 )
 _FORM: Final = re.compile("|".join(f"(?:{each})" for each in _FORMS), re.IGNORECASE | re.DOTALL)
 _HARMLESS: Final = re.compile(
@@ -66,7 +74,7 @@ _HARMLESS: Final = re.compile(
     r"(?:push|commit|merge|deploy|release|delete)(?:e?s|ing|t?ing|s)?(?=\s*(?:$|[.,;!]))"
     r"|\b(?:when you (?:change|add|rename|update|touch)\b|you (?:should|must) (?=always|never))"
     r"|\b(?:always|on,?) ask (?:me )?before (?:you )?"
-    r"|\be-?mail (?:address(?:es)?|fields?|columns?)|\bconfirmation dialogs?|\bpeople (?=as the )"
+    r"|\bgit (?=mv|blame)|\be-?mail (?:address(?:es)?|fields?|columns?)|\bconfirmation dialogs?|\bpeople (?=as the )"
     r"|(?<!\w)[\u03b1-\u03c9](?!\w)",
     re.IGNORECASE,
 )
@@ -86,6 +94,9 @@ _MARKS: Final = (
     r"orders?(?= (?:of|from|to the))|lawful|(?:no|any|nicht|kein\w*) (?:longer|more|mehr)",
     r"(?:commands?|actions?|changes) (?:is|are|has|have|can|may|must|should|runs?)",
     r"(?:befehle?|aktion\w*) (?:ist|sind|hat|haben)",
+    r"the users?|der benutzer|benutzer|important|priority|has agreed|agrees|objections?|einverstanden|abgesegnet|vorgange",
+    r"(?:full|all|elevated|expert|wild|\w+) mode|caution|careful\w*|vorsicht\w*|interrupt\w*|unterbrech\w*|oversight",
+    r"supervis\w*|first(?= *$)|until done|keep (?:going|working)|bis .*fertig|brakes?|unsafe\w*|unknown|weg",
     # checks that do not count
     r"skip\w*|disabl\w*|deactivat\w*|turn\w*|switch(?:es|ed)? off|off|ignor\w*|disregard\w*|overrid\w*",
     r"overrul\w*|circumvent\w*|reviews?|reviewed|reviewers?|hooks?|security|safe(?:ty|guards?)?|guard\w*",
@@ -94,6 +105,7 @@ _MARKS: Final = (
     r"without (?:\w+ )?(?:tests?|testing|checks?|checking|looking|wait\w*)|ohne \w*(?:test|prufung)\w*",
     r"(?:never|no|not|against) (?:\w+ )?(?:\w+ )?(?:tests?|checks?|backups?|linters?|logs)",
     r"(?:nie|niemals|keine?n?) (?:\w+ )?(?:\w+ )?(?:tests?|backups?|sicherung\w*)",
+    r"pip|npx|gh|git|npm (?:i|install|publish)|https?|plain ?text|keylog\w*|wire|followed|executed|malware|payload|wi ?fi|wlan|doors?|tur",
     # secrets and accounts
     r"secrets?|pass(?:es|words?|phrases?|wd)?|pwd?|pins?(?= (?:is|are|code|number))|credentials?",
     r"cookies?|certificates?",
@@ -101,7 +113,7 @@ _MARKS: Final = (
     r"keys?(?! (?:value|words?|names?|bindings?|as|in json))(?<!primary key)(?<!foreign key)|tokens?",
     r"log ?ins?|accounts?|sign ins?|oauth|credit cards?|card numbers?|banks?|money|payments? (?:of|to)",
     r"personal data|wallets?|passw\w*|kennw\w*|geheim\w*|zugang\w*|schlussel\w*|konto|konten|anmeld\w*",
-    r"umgebungsvariable\w*",
+    r"umgebung\w*|protokoll\w*|address",
     # other people
     r"colleagues?|co ?workers?|team ?mates?|boss\w*|managers?|maintainers?|(?:other|all) users|behalf",
     r"people|persons?|(?:every|any|some)(?:one|body)|he|she|him|his|her|kolleg\w+|chef\w*|leuten?",
@@ -125,7 +137,7 @@ _MARKS: Final = (
     r"herunterlad\w*|veroffentlich\w*|ausliefer\w*|ausroll\w*|\w*pushen|mergen|deployen",
     # other programs, machines and places
     r"curl|wget|net ?cat|nc|scp|sftp|ftp|rsync|telnet|eval|exec|base64|power ?shell|chmod|chown",
-    r"(?:ba|z|fi)?sh|shell|production|prod|dns|online|direct (?:commits?|access)|direkt|produktion\w*",
+    r"(?:ba|z|fi)?sh|shell|production|prod|dns|online|direct (?:commits?|access|work)|direkt|produktion\w*",
     r"remote\w*|hosts?(?: named)?|machines?|clusters?|vms?|laptops?|networks?|internet(?! explorer)",
     r"web(?! (?:tokens?|sockets?|components?|workers?))|prox(?:y|ies)|mirrors?|registry|registries",
     r"origin|upstream|open(?:s|ed|ing)?(?! api)|browsers?|urls?|sites?|dot|wiki|pages?",
@@ -157,7 +169,7 @@ _JOINED: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\W_]+")
 
 
 def orders_model(statement: str) -> bool:
-    """Return whether a statement may order the model more than a plain rule of the work.
+    """Return whether a statement may order more than a rule of the work.
 
     Its tools, permissions, secrets, other people and machines, these rules, and acts that destroy or go out
     are meant. The words of others that a person reports count, too, and letters that could disguise a word.
