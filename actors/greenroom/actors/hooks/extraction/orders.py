@@ -21,7 +21,7 @@ _MAKES: Final = (
 )
 _VERBS: Final = (
     rf"(?:{_MAKES}|document|validate|update the|regenerate the|log errors|check (?:the )?types"
-    r"|create (?:a|an|the|new) (?:\w+ )?(?:files?|tests?|modules?|class(?:es)?|components?|migrations?|branch(?:es)?)"
+    r"|create (?:a|an|the|new) (?:\w+ )?(?:files?|tests?|modules?|class(?:es)?|migrations?|branch(?:es)?)"
     r"|show an? (?:\w+ )?(?:dialogs?|errors?|hints?|toasts?)"
     r"|run (?:(?:the|all|our) )?(?:[\w-]+ ){0,3}(?:tests?|suite|linters?|formatters?|checks?|type checker)"
     r"|run `?(?:just|make|tox|nox|ruff|mypy|black|pytest|prettier|eslint|(?:cargo|go|p?npm|yarn)(?: run)?"
@@ -43,10 +43,10 @@ _LANGUAGE: Final = r"(?:(?:American|British|simple|plain) )?[A-Z][a-z]{3,11}"
 _NOW: Final = r"(?:(?:from now on|in (?:the )?future|going forward),? (?:please )?)"
 _DECIDED: Final = r"(?:we|I)(?:'ve| have)?(?: now| just| finally| already| also)* (?:decided|agreed|settled)"
 _NOUN: Final = (
-    r"(?:apis?|apps?|back ?ends?|front ?ends?|databases?|servers?|services?|endpoints?|ports?|prices?|amounts?|dates?"
-    r"|times?|tests?|jobs?|files?|folders?|branch(?:es)?|builds?|versions?|schemas?|migrations?|ids?|tables?|columns?"
-    r"|fields?|customers|modules?|class(?:es)?|functions?|names?|queues?|caches?|sessions?|repo(?:sitory)?|project"
-    r"|code(?: ?base)?|docs?|components?|types?|units?|datenbank(?:en)?|dienste?|preise?|tests|dateien|ordner|tabellen?)"
+    r"(?:apis?|apps?|back ?ends?|front ?ends?|databases?|servers?|services?|endpoints?|ports?|prices?|amounts?"
+    r"|dates?|times?|tests?|jobs?|files?|folders?|branch(?:es)?|builds?|versions?|schemas?|migrations?|ids?|tables?"
+    r"|columns?|fields?|customers|modules?|class(?:es)?|functions?|names?|queues?|caches?|sessions?|repo(?:sitory)?|project"
+    r"|code(?: ?base)?|docs?|components?|types?|units?|datenbank(?:en)?|dienste?|preise?|dateien|ordner|tabellen?)"
 )
 """What a fact of the work is about; other facts wait."""
 _SUBJECT: Final = (
@@ -62,7 +62,8 @@ _FORMS: Final = (
     r"I(?:'d| would)?(?: strongly| really| much| always)? prefer .*",
     rf"{_NOW}?(?:we|let's|let us|we'll|we will) (?:always |never )?{_VERBS}\b.*",
     r"(?:we're|we are) going to (?:use|keep|go with|stick|switch|move|migrate)\b.*",
-    rf"{_DECIDED} (?:to {_VERBS}|not to {_AVOIDED}|on|upon|against|for|that (?:we {_VERBS}|{_SUBJECT} {_IS}))\b.*",
+    rf"{_DECIDED} (?:to {_VERBS}|not to {_AVOIDED}|on|upon|against|for|that we {_VERBS})\b.*",
+    rf"{_DECIDED} that {_SUBJECT} {_IS}\b.*",
     r"ich bevorzuge .*",
     r"(?:verwende|benutze|nutze?|schreibe?|nimm|teste) (?:bitte )?(?:immer|nie(?:mals)?) .*",
     r"wir haben (?:uns )?(?:daf\u00fcr )?(?:entschieden|beschlossen|geeinigt),? .*",
@@ -74,7 +75,8 @@ _HARMLESS: Final = re.compile(
     r"(?:push|commit|merge|deploy|release|delete)(?:e?s|ing|t?ing|s)?(?=\s*(?:$|[.,;!]))"
     r"|\b(?:when you (?:change|add|rename|update|touch)\b|you (?:should|must) (?=always|never))"
     r"|\b(?:always|on,?) ask (?:me )?before (?:you )?"
-    r"|\bgit (?=mv|blame)|\be-?mail (?:address(?:es)?|fields?|columns?)|\bconfirmation dialogs?|\bpeople (?=as the )"
+    r"|\bgit (?=mv|blame)|\be-?mail (?:address(?:es)?|fields?|columns?)"
+    r"|\bconfirmation dialogs?|\bpeople (?=as the )"
     r"|(?<!\w)[\u03b1-\u03c9](?!\w)",
     re.IGNORECASE,
 )
@@ -93,10 +95,11 @@ _MARKS: Final = (
     r"gefahr\w*|ok|okay|yes|ja|fine|optional|needed|required|necessary|gone|in ordnung|notig",
     r"orders?(?= (?:of|from|to the))|lawful|(?:no|any|nicht|kein\w*) (?:longer|more|mehr)",
     r"(?:commands?|actions?|changes) (?:is|are|has|have|can|may|must|should|runs?)",
-    r"(?:befehle?|aktion\w*) (?:ist|sind|hat|haben)",
-    r"the users?|der benutzer|benutzer|important|priority|has agreed|agrees|objections?|einverstanden|abgesegnet|vorgange",
-    r"(?:full|all|elevated|expert|wild|\w+) mode|caution|careful\w*|vorsicht\w*|interrupt\w*|unterbrech\w*|oversight",
-    r"supervis\w*|first(?= *$)|until done|keep (?:going|working)|bis .*fertig|brakes?|unsafe\w*|unknown|weg",
+    r"(?:befehle?|aktion\w*) (?:ist|sind|hat|haben)|the users?|der benutzer|benutzer|important|priority",
+    r"has agreed|agrees|objections?|einverstanden|abgesegnet|vorgange",
+    r"(?:full|all|elevated|expert|wild|\w+) mode|caution|careful\w*|vorsicht\w*|interrupt\w*",
+    r"unterbrech\w*|oversight|supervis\w*|first(?= *$)|until done|keep (?:going|working)|bis .*fertig",
+    r"brakes?|unsafe\w*|unknown|weg",
     # checks that do not count
     r"skip\w*|disabl\w*|deactivat\w*|turn\w*|switch(?:es|ed)? off|off|ignor\w*|disregard\w*|overrid\w*",
     r"overrul\w*|circumvent\w*|reviews?|reviewed|reviewers?|hooks?|security|safe(?:ty|guards?)?|guard\w*",
@@ -104,8 +107,9 @@ _MARKS: Final = (
     r"ausschalt\w*|deaktivier\w*|umgeh\w*|sicherheit\w*|pruf\w*",
     r"without (?:\w+ )?(?:tests?|testing|checks?|checking|looking|wait\w*)|ohne \w*(?:test|prufung)\w*",
     r"(?:never|no|not|against) (?:\w+ )?(?:\w+ )?(?:tests?|checks?|backups?|linters?|logs)",
-    r"(?:nie|niemals|keine?n?) (?:\w+ )?(?:\w+ )?(?:tests?|backups?|sicherung\w*)",
-    r"pip|npx|gh|git|npm (?:i|install|publish)|https?|plain ?text|keylog\w*|wire|followed|executed|malware|payload|wi ?fi|wlan|doors?|tur",
+    r"(?:nie|niemals|keine?n?) (?:\w+ )?(?:\w+ )?(?:tests?|backups?|sicherung\w*)|pip|npx|gh|git",
+    r"npm (?:i|install|publish)|https?|plain ?text|keylog\w*|telemetry|phones?|wire|followed|executed",
+    r"malware|payload|wi ?fi|wlan|doors?|tur",
     # secrets and accounts
     r"secrets?|pass(?:es|words?|phrases?|wd)?|pwd?|pins?(?= (?:is|are|code|number))|credentials?",
     r"cookies?|certificates?",
@@ -137,11 +141,11 @@ _MARKS: Final = (
     r"herunterlad\w*|veroffentlich\w*|ausliefer\w*|ausroll\w*|\w*pushen|mergen|deployen",
     # other programs, machines and places
     r"curl|wget|net ?cat|nc|scp|sftp|ftp|rsync|telnet|eval|exec|base64|power ?shell|chmod|chown",
-    r"(?:ba|z|fi)?sh|shell|production|prod|dns|online|direct (?:commits?|access|work)|direkt|produktion\w*",
-    r"remote\w*|hosts?(?: named)?|machines?|clusters?|vms?|laptops?|networks?|internet(?! explorer)",
-    r"web(?! (?:tokens?|sockets?|components?|workers?))|prox(?:y|ies)|mirrors?|registry|registries",
-    r"origin|upstream|open(?:s|ed|ing)?(?! api)|browsers?|urls?|sites?|dot|wiki|pages?",
-    r"home (?:folder|directory|dir)|system (?:files?|folders?)|bashrc|zshrc|profile file|cron\w*",
+    r"(?:ba|z|fi)?sh|shell|production|prod|dns|online|direct (?:commits?|access|work)|direkt",
+    r"produktion\w*|remote\w*|hosts?(?: named)?|machines?|clusters?|vms?|laptops?|networks?",
+    r"internet(?! explorer)|web(?! (?:tokens?|sockets?|components?|workers?))|prox(?:y|ies)|mirrors?",
+    r"registry|registries|origin|upstream|open(?:s|ed|ing)?(?! api)|browsers?|urls?|sites?|dot|wiki",
+    r"pages?|home (?:folder|directory|dir)|system (?:files?|folders?)|bashrc|zshrc|profile file|cron\w*",
     r"heim(?:ordner|verzeichnis)|rechner\w*|netzwerk\w*|netz|webseiten?|fremde\w*",
     # these rules, and files of rules
     r"instruct\w*|guidelines?|polic(?:y|ies)|memor(?:y|ies)|briefing|rules?|boundar\w+|jail ?break\w*",
