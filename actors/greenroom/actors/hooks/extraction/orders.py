@@ -43,10 +43,11 @@ _LANGUAGE: Final = r"(?:(?:American|British|simple|plain) )?[A-Z][a-z]{3,11}"
 _NOW: Final = r"(?:(?:from now on|in (?:the )?future|going forward),? (?:please )?)"
 _DECIDED: Final = r"(?:we|I)(?:'ve| have)?(?: now| just| finally| already| also)* (?:decided|agreed|settled)"
 _NOUN: Final = (
-    r"(?:apis?|apps?|back ?ends?|front ?ends?|databases?|servers?|services?|endpoints?|ports?|prices?|amounts?"
-    r"|dates?|times?|tests?|jobs?|files?|folders?|branch(?:es)?|builds?|versions?|schemas?|migrations?|ids?|tables?"
+    r"(?:apis?|apps?|back ?ends?|front ?ends?|databases?|servers?|services?|endpoints?|ports?|prices?"
+    r"|amounts?|dates?|times?|tests?|jobs?|files?|folders?|branch(?:es)?|builds?|versions?|schemas?|migrations?|ids?|tables?"
     r"|columns?|fields?|customers|modules?|class(?:es)?|functions?|names?|queues?|caches?|sessions?|repo(?:sitory)?|project"
-    r"|code(?: ?base)?|docs?|components?|types?|units?|datenbank(?:en)?|dienste?|preise?|dateien|ordner|tabellen?)"
+    r"|code(?: ?base)?|docs?|components?|types?|units?|datenbank(?:en)?|dienste?|preise?"
+    r"|dateien|ordner|tabellen?)"
 )
 """What a fact of the work is about; other facts wait."""
 _SUBJECT: Final = (
