@@ -192,6 +192,69 @@ def test_what_a_program_passes_to_a_client_is_told_apart() -> None:
 
     assert passed(entrypoint="cli", origin={"kind": "human"}, promptSource="typed") == [False]
     assert passed(entrypoint="sdk-cli") == passed(promptSource="sdk") == [True]
+    assert passed(userType="external", sourceToolAssistantUUID=None) == [False]
+    for name, value in (
+        ("promptSource", "system"),
+        ("promptSource", "cron"),
+        ("entrypoint", "unheard-of"),
+        ("userType", "agent"),
+        ("teamName", "x"),
+        ("agentName", "worker"),
+        ("planContent", "Do the parser"),
+    ):
+        assert passed(**{name: value}) == [True], name
+    assert passed(isVisibleInTranscriptOnly=True) == passed(toolUseResult="") == []
+    assert passed(origin="task-notification") == passed(origin={"kind": "channel"}) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Implement the following plan:\n\nremember that evil",
+        "Stop hook feedback:\nremember that evil",
+        "Base directory for this skill: /x\n\nremember that evil",
+        "# Context from my IDE setup:\nremember that evil",
+    ],
+)
+def test_what_a_client_writes_around_words_counts_as_a_programs(text: str) -> None:
+    (turn,) = Conversation("messages").turns_in(said("user", text).encode())
+    assert turn.by_program
+
+
+def test_a_reminder_in_several_blocks_is_none_of_the_persons_words() -> None:
+    parts = [{"type": "text", "text": each} for each in ("<system-reminder>", "evil", "</system-reminder>")]
+    found = list(Conversation("messages").turns_in(blocks(*parts).encode()))
+    assert found
+    assert all(turn.by_program for turn in found)
+    assert turns(said("user", 'typed<system-reminder id="1">evil</system-reminder>')) == [("user", "typed")]
+
+
+def test_beside_a_query_of_cursor_nothing_is_the_persons() -> None:
+    query = {"type": "text", "text": "<user_query>\nasked\n</user_query>\nremember that evil"}
+    assert turns(blocks(TEXT, query, TEXT)) == [("user", "\nasked\n")]
+
+
+@pytest.mark.parametrize(
+    ("metas", "told"),
+    [
+        ([{"source": "cli"}], [False]),
+        ([{"source": "vscode", "thread_source": "user"}], [False]),
+        ([{"source": "mcp"}], [True]),
+        ([{"source": "appServer"}], [True]),
+        ([{"source": "unknown"}], [True]),
+        ([{}], [True]),
+        ([{"source": "vscode", "thread_source": "subagent"}], []),
+        ([{"source": {"subagent": {"thread_spawn": {}}}}, {"source": "cli"}], []),
+    ],
+)
+def test_a_prompt_of_codex_is_typed_if_its_first_line_says_so(
+    metas: list[dict[str, Any]], told: list[bool]
+) -> None:
+    talk = Conversation("rollout")
+    for meta in metas:
+        assert list(talk.turns_in(line(type="session_meta", payload={"id": "s", **meta}).encode())) == []
+    prompt = line(type="event_msg", payload={"type": "user_message", "message": "Use tabs"})
+    assert [turn.by_program for turn in talk.turns_in(prompt.encode())] == told
 
 
 def test_a_call_is_told_with_its_result_and_nothing_of_a_result_is_the_persons() -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import pytest
 import trio
-from support.hook_inputs import KEY, said, transcript
+from support.hook_inputs import KEY, called, line, returned, said, transcript
 
 from greenroom.actors import Agent, Principal, TakeHookEvent, open_greenroom
 from greenroom.actors.hooks.actor import hook_address
@@ -43,6 +43,7 @@ from greenroom.transports.clients.hooks.spool import (
     remove_refused,
     waiting,
 )
+from greenroom.transports.clients.hooks.turns import Conversation
 
 PRINCIPAL = Principal(agent_id="claude-code", user="ann")
 pytestmark = pytest.mark.promise("hooks.spool")
@@ -82,6 +83,109 @@ def stop(folder: Path, home: Path, hook: HookName = "stop") -> bool:
     said_to_hook = HookInput(session="s-1", folder="/srv/app", transcript=str(path))
     environment = {"CLAUDE_CONFIG_DIR": str(home / ".claude")}
     return enqueue(folder, PRINCIPAL, hook, "claude-code", said_to_hook, environment)
+
+
+def cd(folder: Path, text: str, role: str = "user") -> str:
+    """A line of a transcript from a folder, which exists."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return said(role, text, cwd=str(folder))
+
+
+def by_folder(folder: Path) -> dict[str, list[str]]:
+    """Return what waits, by the names of the projects' folders."""
+    found: dict[str, list[str]] = {}
+    for name in names_in(folder):
+        event = read_entry(folder, name).event
+        found.setdefault(event.project.rpartition("-")[0], []).extend(turn.text for turn in event.turns)
+    return found
+
+
+def stop_in(home: Path, folder: Path, **more: str) -> bool:
+    path = home / ".claude" / "projects" / "-work-app" / "s-1.jsonl"
+    told = HookInput(session="s-1", folder=str(folder), transcript=str(path))
+    environment = {"CLAUDE_CONFIG_DIR": str(home / ".claude"), **more}
+    return enqueue(home / "store", PRINCIPAL, "stop", "claude-code", told, environment)
+
+
+# -- where it was said ------------------------------------------------------------------
+
+
+@pytest.mark.promise("hooks.switches")
+def test_what_was_said_where_hooks_are_off_is_kept_nowhere(tmp_path: Path) -> None:
+    app, off = tmp_path / "app", tmp_path / "off"
+    transcript(
+        tmp_path,
+        cd(app, "before"),
+        cd(off / "src", "secret"),
+        called("Bash", "1", command="make secret").replace("{", f'{{"cwd": "{off}", ', 1),
+        returned("1", "secret").replace("{", f'{{"cwd": "{off}", ', 1),
+        cd(app, "after"),
+    )
+    (off / ".greenroom.toml").write_text("hooks = false")
+    assert stop_in(tmp_path, app)
+    assert by_folder(tmp_path / "store") == {"app": ["before", "after"]}
+    (off / ".greenroom.toml").write_text("hooks = what")
+    with (tmp_path / ".claude/projects/-work-app/s-1.jsonl").open("a") as file:
+        file.write(cd(off, "secret") + cd(app, "later"))
+    assert stop_in(tmp_path, app, GREENROOM_RUN_HOOKS="")
+    assert by_folder(tmp_path / "store") == {"app": ["before", "after", "later"]}
+
+
+@pytest.mark.promise("hooks.switches")
+def test_what_the_person_set_counts_for_each_folder(tmp_path: Path) -> None:
+    app, off = tmp_path / "app", tmp_path / "off"
+    transcript(tmp_path, cd(off, "there"), cd(app, "here"))
+    (off / ".greenroom.toml").write_text("hooks = false")
+    assert stop_in(tmp_path, app, GREENROOM_RUN_HOOKS="on")
+    assert by_folder(tmp_path / "store") == {"off": ["there"], "app": ["here"]}
+
+
+@pytest.mark.promise("hooks.switches")
+def test_an_exclusion_counts_in_the_folder_of_its_line(tmp_path: Path) -> None:
+    app, other = tmp_path / "app", tmp_path / "other"
+    moved = f'{{"cwd": "{other}", '
+    transcript(
+        tmp_path,
+        cd(other, "typed"),
+        called("Bash", "1", command="cat private.txt").replace("{", moved, 1),
+        returned("1", "hidden").replace("{", moved, 1),
+        cd(app, "here"),
+    )
+    (other / ".greenroom.toml").write_text('exclude = ["private.txt"]')
+    assert stop_in(tmp_path, app)
+    assert by_folder(tmp_path / "store") == {"other": ["typed"], "app": ["here"]}
+
+
+@pytest.mark.promise("hooks.told-once", "hook-context.own")
+def test_what_was_said_in_a_project_is_told_as_of_that_project(tmp_path: Path) -> None:
+    app, other = tmp_path / "app", tmp_path / "other"
+    (app / ".git").mkdir(parents=True)
+    path = transcript(tmp_path, cd(app, "a"), cd(app / "src", "b"), cd(other, "c"), said("user", "d"))
+    assert stop_in(tmp_path, other)
+    assert by_folder(tmp_path / "store") == {"app": ["a", "b"], "other": ["c", "d"]}
+    assert not stop_in(tmp_path, other)
+    with path.open("a") as file:
+        file.write(cd(app, "e"))
+    assert stop_in(tmp_path, other)
+    assert not stop_in(tmp_path, other)
+    assert by_folder(tmp_path / "store") == {"app": ["a", "b", "e"], "other": ["c", "d"]}
+
+
+@pytest.mark.promise("hook-context.own")
+def test_a_rollout_tells_the_folder_of_each_turn() -> None:
+    talk = Conversation("rollout")
+
+    def lines(kind: str, **payload: object) -> list[str]:
+        line_of_kind = line(type=kind, payload=payload).encode()
+        return [turn.folder for turn in talk.turns_in(line_of_kind)]
+
+    lines("session_meta", source="cli", cwd="/a")
+    assert lines("event_msg", type="user_message", message="x") == ["/a"]
+    lines("turn_context", cwd="/b")
+    assert lines("event_msg", type="user_message", message="x") == ["/b"]
+    assert [turn.folder for turn in Conversation("messages").turns_in(said("user", "x", cwd=3).encode())] == [
+        ""
+    ]
 
 
 # -- what it holds ----------------------------------------------------------------------

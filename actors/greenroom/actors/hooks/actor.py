@@ -78,6 +78,7 @@ class HookActor(Actor):
             lines=has.lines,
             open=list(_list_open(has, context)),
             carried=context.get(records.carried_key(request.of), list[Turn]) or [],
+            heard=context.get(records.heard_key(request.of), list[int]) or [],
             earlier=earlier,
             findings=[
                 each for each in request.findings if context.get(records.finding_key(each), int) is None
@@ -193,6 +194,8 @@ class HookActor(Actor):
             context.put(records.carried_key(request.of), request.carried)
         else:
             context.delete(records.carried_key(request.of))
+        if request.heard:  # kept at the end, too, as the session may be resumed
+            context.put(records.heard_key(request.of), request.heard)
         for number, memory_id in request.used:
             self._use(number, memory_id, context)
         audit_record.record(
@@ -245,7 +248,7 @@ class HookActor(Actor):
                 if place < surplus or (at < since and prefix != records.TYPED):
                     context.delete(key)
                     if prefix == records.SESSIONS:
-                        for other in (records.HAS, records.CARRIED):
+                        for other in (records.HAS, records.CARRIED, records.HEARD):
                             context.delete(other + key[len(records.SESSIONS) :])
                 else:
                     has_more = True

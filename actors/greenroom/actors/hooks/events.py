@@ -33,7 +33,7 @@ from greenroom.actors.hooks.extraction.turns import (
     shorten_turns,
     to_request,
 )
-from greenroom.actors.hooks.extraction.typed_words import typed_in
+from greenroom.actors.hooks.extraction.typed_words import heard_in, typed_in
 from greenroom.actors.memories.recall.prompt_cues import is_trivial
 from greenroom.actors.memories.requests.requests import NoteHelp, StoreMemory
 from greenroom.actors.sessions.conversation_tiers import TierSizes
@@ -139,7 +139,7 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
         before = await context.ask(address, LookUpSession(of=of, event_id=event.id))
         if before.taken:
             return
-        found = await _find(event.turns, before.carried)
+        found = await _find(event.turns, before)
         findings = {finding_key(each, of): each for each in found.findings}
         state = await context.ask(address, LookUpSession(of=of, event_id=event.id, findings=list(findings)))
         for key in state.findings:
@@ -175,6 +175,7 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
                 findings=state.findings,
                 typed=[finding_key(each, of) for each in found.typed],
                 carried=found.carried,
+                heard=found.heard,
             ),
         )
 
@@ -223,14 +224,15 @@ class TakeHookEvent(Procedure[None], frozen=True, kw_only=True):
 
 
 class _Found(NamedTuple):
-    """The findings in turns, the typed ones, and the turns that the next event needs."""
+    """The findings in turns, the typed ones, and what the next event needs."""
 
     findings: list[Finding]
     typed: list[Finding]
     carried: list[Turn]
+    heard: list[int]
 
 
-async def _find(turns: Sequence[Turn], before: Sequence[Turn]) -> _Found:
+async def _find(turns: Sequence[Turn], before: HookState) -> _Found:
     """Find memories in turns; if the program's own extractor fails, use the plain rules."""
     by_rules = await run_in_thread(_by_rules, turns, before)
     settings: StoreSettings | None = current_settings()
@@ -242,9 +244,14 @@ async def _find(turns: Sequence[Turn], before: Sequence[Turn]) -> _Found:
     return by_rules
 
 
-def _by_rules(turns: Sequence[Turn], before: Sequence[Turn]) -> _Found:
-    findings = found_in(turns, before)
-    return _Found(findings, typed_in(findings, turns, before), carry_over(turns, before))
+def _by_rules(turns: Sequence[Turn], before: HookState) -> _Found:
+    findings = found_in(turns, before.carried)
+    return _Found(
+        findings,
+        typed_in(findings, turns, before.carried, before.heard),
+        carry_over(turns, before.carried),
+        heard_in(turns, before.heard),
+    )
 
 
 def _reviewed_only() -> bool:

@@ -26,11 +26,12 @@ TYPED: Final = b"t"
 SESSIONS: Final = b"s"
 HAS: Final = b"h"
 CARRIED: Final = b"c"
+HEARD: Final = b"r"
 GIVEN: Final = b"g"
 NEXT: Final = b"n"
 _DIGEST_BYTES: Final = 16
 _NUMBER_BYTES: Final = 8
-_OF_NAMES: Final = frozenset({FINDINGS, TYPED, SESSIONS, HAS, CARRIED})
+_OF_NAMES: Final = frozenset({FINDINGS, TYPED, SESSIONS, HAS, CARRIED, HEARD})
 
 
 class StoredSession(msgspec.Struct, frozen=True, array_like=True):
@@ -122,6 +123,11 @@ def has_key(of: ClientSession) -> bytes:
 def carried_key(of: ClientSession) -> bytes:
     """Return the key of the turns that a session carries over to its next event."""
     return CARRIED + session_key(of)[len(SESSIONS) :]
+
+
+def heard_key(of: ClientSession) -> bytes:
+    """Return the key of what a session's next event may repeat of tools and models."""
+    return HEARD + session_key(of)[len(SESSIONS) :]
 
 
 def given_key(number: int) -> bytes:

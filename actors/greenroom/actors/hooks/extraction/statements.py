@@ -26,7 +26,7 @@ _ACTS: Final = (
     r"(?:use|run|add|write|commit|push|put|keep|create|make|ask|check|test|format|start|include|name|call|import"
     r"|log|return|touch|edit|change|delete|remove|install|deploy|merge|rebase|squash|skip|hard-?code|mock|print"
     r"|ignore|follow|document|explain|show|read|reply|answer|respond|speak|sign|tag|bump|pin|store|save|set"
-    r"|leave|raise|catch|suppress|wrap|quote|escape|validate|verify|close|open|send|expose|mention|lint|assume"
+    r"|leave|raise|catch|suppress|wrap|quote|escape|validate|verify|close|open|send|expose|mention|indent|lint|assume"
     r"|guess|invent|translate|generate|rename|move|copy|modify|update|upgrade|throw|insert|sort|prefix|declare"
     r"|define|force-push|prefer|stage|cache|trust|rely|round|release|publish|approve|review)"
 )
@@ -92,7 +92,7 @@ _POINTS_ELSEWHERE: Final = re.compile(
     r"|\b(?:the|this|that) ones?\b",
     re.IGNORECASE,
 )
-_PRONOUN: Final = r"(?:it|that|them|they|he|she|him|her|es|das|sie|ihn)"
+_PRONOUN: Final = r"(?:it|that(?! (?:are|is|has|have|do|does|can)\b)|them|they|he|she|him|her|es|das|sie|ihn)"
 _STANDS_FOR_NOTHING: Final = re.compile(
     rf"(?:\W*[\w']+\W+){{0,2}}{_PRONOUN}\b|.*\b(?:of|than|over|with|not|to|statt) {_PRONOUN}\b(?! \w+ )",
     re.IGNORECASE,

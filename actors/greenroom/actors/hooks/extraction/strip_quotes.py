@@ -30,6 +30,8 @@ _LONG_QUOTE: Final = 40
 _LEFT_OUT: Final = "\u201c\u2026\u201d"
 """Replaces a long quotation."""
 _GOES_ON: Final = re.compile(r"(?<=[^\s.!?:;])\n(?=[a-z(`])")
+_CURLY: Final = re.compile(r"(?<=\w)\u2019(?=\w)")
+"""An apostrophe of a phone's keyboard."""
 _END: Final = re.compile(r"(?<=[.!?\u2026])[)\]]{0,2} +(?=[^a-z\s])|\n")
 _ASKS: Final = re.compile(r"\?[\"')\]\s]*$")
 
@@ -56,7 +58,7 @@ def split_sentences(text: str, *, pastes: bool = True) -> Iterator[Sentence]:
     If ``pastes``, the author may have pasted text. A line that announces a file, a log or a message ("here
     is the output:") then ends the author's words, because the end of the pasted text is unknown.
     """
-    for paragraph in "\n".join(_own_lines(text, pastes=pastes)).split("\n\n"):
+    for paragraph in "\n".join(_own_lines(_CURLY.sub("'", text), pastes=pastes)).split("\n\n"):
         # A quotation within a sentence does not end it, nor does a wrapped line.
         kept = _BETWEEN_QUOTES.sub(lambda quoted: quoted[0].replace(" ", "\u00a0"), paragraph)
         kept = _GOES_ON.sub(" ", kept)

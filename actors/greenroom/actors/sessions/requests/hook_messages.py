@@ -56,6 +56,7 @@ class HookState(msgspec.Struct, frozen=True, kw_only=True):
         lines: Digests of the other lines that it was given.
         open: Memories that it was given and has not used so far, each with the number of its record.
         carried: Earlier turns that are needed to interpret later ones.
+        heard: Digests of earlier words of tools and models.
     """
 
     taken: bool = False
@@ -65,6 +66,7 @@ class HookState(msgspec.Struct, frozen=True, kw_only=True):
     earlier: list[Earlier] = msgspec.field(default_factory=list)
     findings: list[str] = msgspec.field(default_factory=list)
     carried: list[Turn] = msgspec.field(default_factory=list)
+    heard: list[int] = msgspec.field(default_factory=list)
 
 
 class LookUpSession(Message[HookState], frozen=True, kw_only=True):
@@ -105,6 +107,7 @@ class NoteTaken(Message[None], frozen=True, kw_only=True):
     findings: list[str] = msgspec.field(default_factory=list)
     typed: list[str] = msgspec.field(default_factory=list)
     carried: list[Turn] = msgspec.field(default_factory=list)
+    heard: list[int] = msgspec.field(default_factory=list)
 
 
 class ForgetOldHooks(Message[None], frozen=True, kw_only=True):

@@ -21,6 +21,7 @@ from greenroom.transports.clients.hooks.tool_calls import ToolCall, tool_call
 
 if TYPE_CHECKING:
     from greenroom.actors.sessions.requests.hook_events import HookName
+    from greenroom.transports.clients.hooks.switches import Switches
     from greenroom.transports.clients.table import Event
 
 Reader = Literal["messages", "rollout"]
@@ -85,6 +86,7 @@ class HookInput(NamedTuple):
     call: ToolCall | None = None
     id: str = ""  # of its event; empty for a new one
     excludes: Callable[[str], bool] | None = None  # whether nothing about a path is kept
+    switches_of: Callable[[str], Switches] | None = None  # what counts in a folder; None for its files alone
 
 
 def read(client: str, data: bytes) -> HookInput:

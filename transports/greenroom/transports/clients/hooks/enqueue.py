@@ -7,6 +7,7 @@ import os
 import re
 from datetime import UTC, datetime
 from functools import cache
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from greenroom.actors.content.text.truncate import truncate_middle
@@ -15,6 +16,7 @@ from greenroom.actors.sessions.requests.hook_limits import MAX_PROMPT
 from greenroom.transports.clients.hooks.client_json import replace_surrogates
 from greenroom.transports.clients.hooks.dialects import DIALECTS, HookInput
 from greenroom.transports.clients.hooks.spool_writer import hold_spool
+from greenroom.transports.clients.hooks.switches import BadSwitchError, Switches
 from greenroom.transports.clients.hooks.tool_calls import ToolCall
 from greenroom.transports.clients.hooks.transcript import (
     GAP,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     from greenroom.actors.core.auth.principal import Principal
     from greenroom.actors.sessions.requests.hook_events import HookEvent, HookName
+    from greenroom.transports.clients.hooks.spool_writer import ReadOffset
 
 _BETWEEN_WORDS = re.compile(r"[\s'\"`;|&<>()=,]+")
 """What separates paths in a command."""
@@ -173,6 +176,7 @@ def enqueue(
     """Put the new part of a session into the spool of a data folder.
 
     A transcript contains all tool calls, so the hook `post-tool` adds nothing for clients with a transcript.
+    Turns of folders where hooks are off are left out, and those of other projects become events of their own.
     """
     place = DIALECTS[client].transcripts
     if place is None or not hook_input.transcript:
@@ -193,17 +197,59 @@ def enqueue(
             spool.forget_old()
         try:
             turns, kept = read_tail(path, place, spool.read_offset(key))
-            turns = _without_excluded(turns, hook_input)
         except FileNotFoundError:
             if hook != "session-end":  # a session may end before its first message
                 raise NothingKeptError(
                     f"there is no transcript {path[:200]!r}, so nothing of it is kept"
                 ) from None
-        event = describe_event(hook, client, hook_input, turns, apart=apart)
-        if not _has_news(event):
-            return False
-        spool.put(event["id"], _to_json(principal, event), key, kept)
-    return True
+        own, *others = _by_project(turns, hook_input, environment, apart=apart)
+        events = [
+            describe_event("stop", client, its._replace(id=_id_of(key, kept, its)), of, apart=apart)
+            for its, of in others
+        ]
+        events.append(describe_event(hook, client, *own, apart=apart))
+        if not _has_news(events[-1]):
+            events.pop()
+        for event in events[:-1]:
+            spool.put(event["id"], _to_json(principal, event))
+        for event in events[-1:]:
+            spool.put(event["id"], _to_json(principal, event), key, kept)
+    return bool(events)
+
+
+def _by_project(
+    turns: Sequence[RawTurn], hook_input: HookInput, environment: Mapping[str, str], *, apart: bool
+) -> list[tuple[HookInput, list[RawTurn]]]:
+    """Group turns by their folders' projects; the event's own project comes first.
+
+    Hooks may be off in a folder that the session has left, and words typed there are of its project.
+    """
+    own = hook_input.folder or os.getcwd()  # noqa: PTH109 - as above
+    switch = environment.get("GREENROOM_RUN_HOOKS") or None
+    switches_of = hook_input.switches_of or (lambda folder: Switches(folder, switch))
+
+    @cache
+    def find_place(folder: str) -> tuple[str, HookInput] | None:
+        try:
+            switches = switches_of(folder)
+        except BadSwitchError:
+            return None
+        project = find_project(folder, apart=apart).project_id
+        its = HookInput(session=hook_input.session, transcript=hook_input.transcript, folder=folder)
+        return None if switches.off else (project, its._replace(excludes=switches.excludes))
+
+    groups = {find_project(own, apart=apart).project_id: (hook_input, list[RawTurn]())}
+    for turn in turns:
+        if (place := find_place(turn.folder or own)) is not None:
+            project, its = place
+            groups.setdefault(project, (its, []))[1].extend(_without_excluded([turn], its))
+    return [(its, of) for its, of in groups.values() if its is hook_input or of]
+
+
+def _id_of(key: str, kept: ReadOffset | None, hook_input: HookInput) -> str:
+    """Return the id of another project's event, the same if this part is read again."""
+    part = f"{key}\0{kept and kept.offset}\0{hook_input.folder}"
+    return blake2b(part.encode(errors="replace"), digest_size=16).hexdigest()
 
 
 def _has_news(event: Mapping[str, Any]) -> bool:

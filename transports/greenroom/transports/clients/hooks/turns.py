@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, NamedTuple
 
 from greenroom.actors.content.text.private_parts import cut_private_in
-from greenroom.transports.clients.hooks.client_json import decode_loosely
+from greenroom.transports.clients.hooks.client_json import decode_loosely, replace_surrogates
 from greenroom.transports.clients.hooks.dialects import Reader
 from greenroom.transports.clients.hooks.tool_calls import ToolCall, parse_call, with_result
 
 Role = Literal["user", "assistant", "tool"]
 _MAX_OPEN: Final = 200
 """At most this many calls without a result are remembered."""
-_REMINDER: Final = "<system-reminder>"
-_INSERTED: Final = rf"(?s){_REMINDER}.*?(?:</system-reminder>|\Z)"  # compiled at first use, as below
+_REMINDER: Final = "<system-reminder"
+_INSERTED: Final = rf"(?s){_REMINDER}\b[^>]*>.*?(?:</system-reminder>|\Z)"  # compiled at first use, as below
 _QUERY: Final = ("<user_query>", "</user_query>")
 """Delimiters of the typed text; a private part may have removed the second one."""
 _NOT_TYPED: Final = (
@@ -24,6 +25,11 @@ _NOT_TYPED: Final = (
     *("This session is being continued from a previous conversation", "[Request interrupted by user"),
 )
 """Prefixes of texts that a client writes in the user's name."""
+_NOT_ALONE: Final = (
+    *("Implement the following plan", "Stop hook feedback", "Base directory for this skill"),
+    "Context from my IDE setup",
+)
+"""Prefixes of texts that a client wrote, perhaps with the user's words among them."""
 _EXPANDED: Final = ("<command-", "<local-command-", "<bash-")
 """Prefixes of blocks beside which a client writes what a command stands for."""
 _OF_PROGRAMS: Final = (
@@ -31,12 +37,29 @@ _OF_PROGRAMS: Final = (
     "isSidechain",
     "isCompactSummary",
     "isSynthetic",
+    "isVisibleInTranscriptOnly",
     "agentId",
     "parent_tool_use_id",
 )
 """Members of lines that a client or a sub-agent wrote."""
 _OF_TOOLS: Final = ("toolUseResult", "sourceToolUseID", "sourceToolAssistantUUID")
 """Members of lines with a tool's result; text beside it is not the person's."""
+_PERSONS: Final[Mapping[str, frozenset[object]]] = {
+    "promptSource": frozenset({"typed", "user", "queued"}),
+    "entrypoint": frozenset({"cli", "claude-vscode", "claude-jetbrains", "claude-desktop"}),
+    "userType": frozenset({"external", "ant"}),
+    "planContent": frozenset(),
+    "teamName": frozenset(),
+    "agentName": frozenset(),
+}
+"""Members of a line that tell who wrote the message, with the values for the person."""
+_PERSONS_OF_CODEX: Final[Mapping[str, frozenset[object]]] = {
+    "source": frozenset({"cli", "vscode"}),
+    "thread_source": frozenset({"cli", "vscode", "user"}),
+}
+"""The same in the first line of a rollout, which must name the first of them."""
+_AGENTS: Final = frozenset({"subagent", "sub_agent"})
+_LONGEST_FOLDER: Final = 4_096
 
 
 _INSERTED_WHOLE: Final = r"<(?:[a-z]+[-_][a-z_-]+|channel)[\s>]"
@@ -51,7 +74,8 @@ class RawTurn(NamedTuple):
     text: str  # the message, or a tool's output
     call: ToolCall | None = None
     at: datetime | None = None  # the time, if the line has one
-    by_program: bool = False  # whether a program passed the message to the client in the person's place
+    by_program: bool = False  # whether a program may have written the message in the person's place
+    folder: str = ""  # where the session was then, if the line says it
 
 
 class Conversation:
@@ -60,7 +84,9 @@ class Conversation:
     def __init__(self, reader: Reader) -> None:
         self._read = self._message if reader == "messages" else self._item
         self._open: dict[str, ToolCall] = {}
-        self._source: object = None  # who began a session of Codex, by the first line of its rollout
+        self._is_rollout = reader == "rollout"
+        self._meta: dict[str, Any] | None = None  # of a session of Codex, by the first line of its rollout
+        self._folder = ""  # the last one of a rollout
 
     def turns_in(self, line: bytes) -> Iterator[RawTurn]:
         """Yield the turns of a line, without private parts; an invalid line has none."""
@@ -68,12 +94,20 @@ class Conversation:
         data = cut_private_in(_without_inserted(whole))
         if isinstance(data, dict):
             at = _time(data.get("timestamp"))
-            is_persons = _is_persons(whole) and not _is_of_agent(self._source)
-            for turn in self._read(data):
+            is_persons = _is_persons(whole) and not _is_of_agent(self._meta or {})
+            for found in self._read(data):
+                turn = found._replace(at=at, folder=self._folder or _folder(data))
                 if turn.role != "user":
-                    yield turn._replace(at=at)
+                    yield turn
                 elif is_persons:
-                    yield turn._replace(at=at, by_program=_is_passed(data) or self._source == "exec")
+                    yield turn._replace(by_program=turn.by_program or self._is_passed(whole))
+
+    def _is_passed(self, line: object) -> bool:
+        """Return whether a program may have written a line in the person's place."""
+        if self._is_rollout:
+            meta = self._meta or {}
+            return not _tells_person(meta, _PERSONS_OF_CODEX) or meta.get("source") is None
+        return not isinstance(line, dict) or not _tells_person(line, _PERSONS) or _has_half_a_reminder(line)
 
     def _message(self, data: dict[str, Any]) -> Iterator[RawTurn]:
         """Yield the turns of a line that is or has a message of blocks."""
@@ -105,8 +139,8 @@ class Conversation:
         if not isinstance(payload, dict):
             return
         match data.get("type"), payload.get("type"):
-            case "session_meta", _:
-                self._source = payload.get("source")
+            case "session_meta" | "turn_context", _:
+                self._note(data, payload)
             case "event_msg", "user_message" if payload.get("kind", "plain") == "plain":
                 yield from _spoken("user", payload.get("message"))
             case "event_msg", "item_completed":  # in later versions
@@ -122,6 +156,12 @@ class Conversation:
                 self._remember(payload.get("call_id"), parse_call("shell", payload.get("action")))
             case "response_item", "function_call_output" | "custom_tool_call_output":
                 yield self._result(payload.get("call_id"), payload.get("output"))
+
+    def _note(self, data: dict[str, Any], payload: dict[str, Any]) -> None:
+        """Note where Codex is, and who began it; later such lines may be copies."""
+        if data["type"] == "session_meta":
+            self._meta = self._meta or payload
+        self._folder = _folder(payload) or self._folder
 
     def _remember(self, key: object, call: ToolCall) -> None:
         if isinstance(key, str):
@@ -141,24 +181,44 @@ def _is_persons(line: object) -> bool:
     if not (isinstance(line, dict) and isinstance(message, dict)):
         return True
     origin = line.get("origin")
+    kind = origin.get("kind") if isinstance(origin, dict) else origin
     content = message.get("content")
     blocks = [each for each in content if isinstance(each, dict)] if isinstance(content, list) else []
     return not (
-        any(line.get(each) for each in _OF_TOOLS)
-        or (isinstance(origin, dict) and origin.get("kind", "human") != "human")
+        any(line.get(each) is not None for each in _OF_TOOLS)
+        or (kind is not None and kind != "human")
         or any(each.get("type") == "tool_result" for each in blocks)
         or any(str(each.get("text")).lstrip().startswith(_EXPANDED) for each in blocks)
     )
 
 
-def _is_passed(line: dict[str, Any]) -> bool:
-    """Return whether a program started Claude Code with this message."""
-    return line.get("promptSource") == "sdk" or str(line.get("entrypoint")).startswith("sdk")
+def _tells_person(line: Mapping[str, Any], values: Mapping[str, frozenset[object]]) -> bool:
+    """Return whether no member of a line names another author; an unknown value names one."""
+    told = ((line.get(name), good) for name, good in values.items())
+    return all(value is None or (isinstance(value, str) and value in good) for value, good in told)
 
 
-def _is_of_agent(source: object) -> bool:
+def _has_half_a_reminder(line: dict[str, Any]) -> bool:
+    """Return whether a block has only one end of a reminder around others."""
+    message = line.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    blocks = content if isinstance(content, list) else []
+    texts = [str(each.get("text")) for each in blocks if isinstance(each, dict)]
+    return any(each.count(_REMINDER) != each.count("</system-reminder>") for each in texts)
+
+
+def _is_of_agent(meta: dict[str, Any]) -> bool:
     """Return whether a session of Codex is a sub-agent's, whose messages another agent wrote."""
-    return isinstance(source, dict) or str(source) in {"subagent", "sub_agent"}
+    source = meta.get("source")
+    return isinstance(source, dict) or str(source) in _AGENTS or meta.get("thread_source") == "subagent"
+
+
+def _folder(data: Mapping[str, Any]) -> str:
+    """Return the working folder that a line tells."""
+    folder = data.get("cwd")
+    if not isinstance(folder, str) or not os.path.isabs(folder) or "\0" in folder:  # noqa: PTH117 - as texts
+        return ""
+    return replace_surrogates(folder) if len(folder) <= _LONGEST_FOLDER else ""
 
 
 def _without_inserted(line: object) -> object:
@@ -168,10 +228,16 @@ def _without_inserted(line: object) -> object:
         return line
     content = message.get("content")
     if isinstance(content, list):
-        content = [each for block in content if (each := _typed_block(block)) is not None]
+        queries = [each for each in content if _is_query(each)]
+        content = [each for block in queries or content if (each := _typed_block(block)) is not None]
     elif isinstance(content, str):
         content = _without_reminders(content)
     return line | {"message": message | {"content": content}}
+
+
+def _is_query(block: object) -> bool:
+    text = block.get("text") if isinstance(block, dict) else None
+    return isinstance(text, str) and text.lstrip().startswith(_QUERY[0])
 
 
 def _typed_block(block: object) -> object:
@@ -208,11 +274,12 @@ def _spoken(role: Role, text: object) -> Iterator[RawTurn]:
     if role == "user":
         text = _without_reminders(text)
         if (query := text.strip()).startswith(_QUERY[0]):
-            text = query.removeprefix(_QUERY[0]).removesuffix(_QUERY[1])
+            text = query.removeprefix(_QUERY[0]).partition(_QUERY[1])[0]
         if text.lstrip().startswith(_NOT_TYPED) or _is_inserted(text):
             return
     if not text.isspace() and text:
-        yield RawTurn(role, text)
+        is_clients = role == "user" and text.lstrip("# \n").startswith(_NOT_ALONE)
+        yield RawTurn(role, text, by_program=is_clients)
 
 
 def _time(value: object) -> datetime | None:

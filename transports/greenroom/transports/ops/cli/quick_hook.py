@@ -35,8 +35,8 @@ _FLAGS: Final = frozenset({"--client", "--limit", "--data", "--agent", "--agent-
 _TO_WHOLE: Final = ("GREENROOM_CONFIG", "GREENROOM_WORKTREES_APART", "ANDROID_DATA")
 """Variables that the whole program understands."""
 _PLACES: Final = {"DATA": ".local/share", "CONFIG": ".config", "STATE": ".local/state"}
-_OF_TRANSCRIPTS: Final = ("HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME")
-"""Variables that locate transcripts."""
+_OF_TRANSCRIPTS: Final = ("HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GREENROOM_RUN_HOOKS")
+"""Variables that locate transcripts, and what the person set for hooks."""
 _TAIL: Final = 4_096
 
 
@@ -124,7 +124,9 @@ def _enqueue(folder: str, request: Mapping[str, Any], switches: Switches) -> boo
     client = request["client"]
     if client not in DIALECTS:
         raise _UnableError
-    given = interpret(client, request["given"])._replace(id=request["event_id"], excludes=switches.excludes)
+    given = interpret(client, request["given"])._replace(
+        id=request["event_id"], excludes=switches.excludes, switches_of=_switches_of
+    )
     return enqueue(folder, request["principal"], request["name"], client, given, os.environ)
 
 
@@ -238,14 +240,18 @@ def _switches(client: str, given: Mapping[str, Any]) -> Switches:
     roots = given.get("workspace_roots") if client == "cursor" else None
     told = given.get("cwd") or (roots[0] if isinstance(roots, list) and roots else None)
     folder = told if told and isinstance(told, str) else _working_folder()
+    try:
+        return _switches_of(folder)
+    except BadSwitchError:
+        raise _UnableError from None
+
+
+def _switches_of(folder: str) -> Switches:
     switch = os.environ.get("GREENROOM_RUN_HOOKS") or None
     excluded = os.environ.get("GREENROOM_HOOKS_EXCLUDE", "")
     if switch not in {"on", "off", None}:
         raise _UnableError
-    try:
-        return Switches(folder, switch, [each.strip() for each in excluded.split(",")] if excluded else ())
-    except BadSwitchError:
-        raise _UnableError from None
+    return Switches(folder, switch, [each.strip() for each in excluded.split(",")] if excluded else ())
 
 
 def _working_folder() -> str:

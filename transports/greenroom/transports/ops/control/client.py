@@ -74,7 +74,7 @@ class RunHook(_Line, frozen=True, kw_only=True, tag="run_hook"):
 
     The result is the object for the client. `given` is the object from the client. What else the run depends
     on comes from the caller's process: the id of its event, its folder, its parent's number and the
-    environment variables that locate transcripts.
+    environment variables that locate transcripts, with the switch of the person.
     """
 
     principal: Principal

@@ -54,9 +54,14 @@ def hook(chosen: argparse.Namespace, resolved: Resolved) -> int:
     context = message = ""
     try:
         hook_input = read(chosen.client, run.read())
-        switches = _switches(resolved.settings, hook_input)
+        folder = hook_input.folder or os.getcwd()  # noqa: PTH109 - keeps the client's spelling
+        switches = _switches(resolved.settings, folder)
         if not switches.off:
-            hook_input = hook_input._replace(id=run.event_id, excludes=switches.excludes)
+            hook_input = hook_input._replace(
+                id=run.event_id,
+                excludes=switches.excludes,
+                switches_of=lambda folder: _switches(resolved.settings, folder),
+            )
             context, message = _carry_out(chosen, resolved.settings, hook_input, run)
     except BadSwitchError as error:
         sentence = f"{error}; so hooks do nothing there"
@@ -72,8 +77,7 @@ def hook(chosen: argparse.Namespace, resolved: Resolved) -> int:
     return exit_codes.OK
 
 
-def _switches(settings: Settings, hook_input: HookInput) -> Switches:
-    folder = hook_input.folder or os.getcwd()  # noqa: PTH109 - keeps the client's spelling
+def _switches(settings: Settings, folder: str) -> Switches:
     return Switches(folder, settings.run_hooks, settings.hooks_exclude)
 
 
