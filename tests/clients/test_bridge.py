@@ -395,6 +395,9 @@ async def test_a_setup_without_names_keeps_the_other_machines_server(machines: M
     assert "no store is needed here" in told
     assert "greenroom setup --yes" not in told
     assert '"serve"' in run(machines.laptop, "setup", "cursor", "--print").stdout
+    command = json.loads(written)["mcpServers"]["greenroom"]["command"].encode()
+    (machines.laptop / ".cursor/mcp.json").write_bytes(written.replace(command, b"/nowhere/greenroom"))
+    assert "-> set it up again with --url" in run(machines.laptop, "doctor").stdout
 
 
 def test_a_server_that_says_nothing_is_told(machines: Machines) -> None:

@@ -153,7 +153,10 @@ class _Carrier:
     async def _receive(
         self, queue: trio.MemoryReceiveChannel[bytes | Oversized]
     ) -> Iterable[bytes | Oversized] | None:
-        """Return the next lines, once there is room for them or no more can come than a pipe holds."""
+        """Return the next lines, once there is room for them.
+
+        After the end of input there is: no more can come than a pipe holds.
+        """
         while queue.statistics().current_buffer_used >= _AHEAD and not self._end.poll(0):
             with trio.move_on_after(_LOOK_SECONDS):
                 await self._answered.park()
@@ -191,7 +194,10 @@ class _Carrier:
             self._answered.unpark_all()
 
     def _note(self, message: JSONRPCMessage) -> None:
-        """Record which requests get an answer; a cancelled one gets none, a listen stream only at its end."""
+        """Record which requests get an answer.
+
+        A cancelled one gets none, and a listen stream only at its end.
+        """
         if isinstance(message, JSONRPCRequest) and message.method != LISTEN:
             self._open.add(message.id)
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":

@@ -72,7 +72,7 @@ _NEARLY: Final = 0.8
 
 
 def check_folder(facts: Facts) -> Iterator[Finding]:
-    """Check the folder, which is not needed if all clients use the server of another machine."""
+    """Check the folder, unless all clients use the server of another machine."""
     used = {uses_bridge(name) for name in CLIENTS} - {None}
     if used == {True} and facts.place.kind in {"missing", "empty"}:
         yield ok("the clients use the server of another machine, so no store is needed here")

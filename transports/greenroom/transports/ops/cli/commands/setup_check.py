@@ -63,7 +63,7 @@ async def check(names: Sequence[str], resolved: Resolved, *, as_json: bool) -> i
 
 
 def uses_bridge(name: str) -> bool | None:
-    """Whether a client uses the server of another machine; None if it uses none, or cannot be read."""
+    """Whether a client uses the server of another machine; None if unknown."""
     client = CLIENTS[name]
     with suppress(SetupError):
         start = start_of(client, find_entry(client, read(client.path())))
