@@ -168,7 +168,7 @@ async def test_setup_shows_the_certificate_once_and_asks_for_the_key(machines: M
             await asked.press("y\n")
             await asked.until("API key of")
             await asked.press(f"{key}\n")
-            await asked.until("write this? [y/N]")
+            await asked.until("Write this? [Y/n]")
             await asked.press("y\n")
             assert await asked.end() == 0, asked.printed
         assert re.search(r"\b([0-9A-F]{2}:){31}[0-9A-F]{2}\b", asked.printed)
