@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import re
 import signal
+import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,14 +84,14 @@ def machines(tmp_path: Path) -> Machines:
 
 
 @asynccontextmanager
-async def bridge(machines: Machines) -> AsyncIterator[Lines]:
+async def bridge(machines: Machines, **more: str) -> AsyncIterator[Lines]:
     """A bridge that is spoken to in lines."""
     process = await trio.lowlevel.open_process(
         [*forked_program(), "bridge", machines.url],
         stdin=-1,
         stdout=-1,
         stderr=-1,
-        env=clean_environment(machines.laptop),
+        env=clean_environment(machines.laptop, **more),
     )
     try:
         with trio.fail_after(PATIENCE):
@@ -106,9 +109,9 @@ class Lines:
         self._held = b""
         self._number = 0
 
-    async def send(self, message: dict[str, Any]) -> None:
+    async def send(self, message: dict[str, Any], before: bytes = b"") -> None:
         assert self.process.stdin is not None
-        await self.process.stdin.send_all(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        await self.process.stdin.send_all(before + json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
     async def request(self, method: str, **params: Any) -> int:
         self._number += 1
@@ -131,6 +134,11 @@ class Lines:
             message = await self.receive()
             if members.items() <= message.items():
                 return message
+
+    async def end(self) -> int:
+        assert self.process.stdin is not None
+        await self.process.stdin.aclose()
+        return await self.process.wait()
 
     async def initialize(self, **capabilities: Any) -> None:
         number = await self.request(
@@ -160,7 +168,7 @@ async def test_setup_shows_the_certificate_once_and_asks_for_the_key(machines: M
             await asked.press("y\n")
             await asked.until("API key of")
             await asked.press(f"{key}\n")
-            await asked.until("write this? [y/N]")
+            await asked.until("Write this? [Y/n]")
             await asked.press("y\n")
             assert await asked.end() == 0, asked.printed
         assert re.search(r"\b([0-9A-F]{2}:){31}[0-9A-F]{2}\b", asked.printed)
@@ -229,9 +237,7 @@ async def test_a_killed_server_loses_only_what_may_have_been_done(machines: Mach
                 found = await client.call("get_messages", session_id=session)
                 assert [each["content"] for each in found["messages"]] == ["once"]
                 await client.call("add_message", session_id=session, content="twice")
-                assert client.process.stdin is not None
-                await client.process.stdin.aclose()
-                assert await client.process.wait() == 0
+                assert await client.end() == 0
 
 
 @pytest.mark.quick
@@ -299,6 +305,111 @@ async def test_a_key_that_is_refused_is_told_and_not_stored(machines: Machines) 
             number = await client.request("ping")
             assert "was revoked" in (await client.until(id=number))["error"]["message"]
             assert await client.process.wait() == 1
+
+
+@pytest.mark.promise("bridge.secrets")
+async def test_a_given_key_wins_and_a_spoilt_one_is_never_shown(machines: Machines) -> None:
+    async with machines.serving():
+        first, second = machines.key("first"), machines.key("second")
+        done = machines.set_up("--yes", key=f"{first}\r")
+        assert done.returncode == 0, done.stderr
+        assert json.loads(machines.known.read_text())["key"] == first
+        done = machines.set_up("--yes", key=second)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(machines.known.read_text())["key"] == second
+        for spoilt in (f"{first[:-1]}\r{first[-1]}", f"{first}é"):
+            refused = machines.set_up("--yes", key=spoilt)
+            assert refused.returncode == 1
+            assert "has a character that no key has" in refused.stderr
+            assert first[:12] not in refused.stdout + refused.stderr
+            assert "Traceback" not in refused.stderr
+        assert json.loads(machines.known.read_text())["key"] == second
+
+
+async def test_a_request_that_cannot_be_carried_is_answered(machines: Machines) -> None:
+    async with machines.serving():
+        assert machines.set_up("--yes", key=machines.key()).returncode == 0
+        async with bridge(machines) as client:
+            await client.initialize()
+            call = {"name": "add_message", "arguments": {"session_id": "s", "content": "\ud800 x"}}
+            await client.send({"id": 11, "method": "tools/call", "params": call})
+            assert "lone surrogate" in (await client.until(id=11))["error"]["message"]
+            await client.send({"method": "notifications/cancelled", "params": {"requestId": []}})
+            await client.send({"id": 20, "method": "ping"}, before=b"\xef\xbb\xbf")
+            assert (await client.until(id=20))["result"] == {}
+
+
+async def test_the_bridge_waits_for_no_answer_that_will_not_come(machines: Machines) -> None:
+    async with machines.serving() as server:
+        assert machines.set_up("--yes", key=machines.key()).returncode == 0
+        async with bridge(machines, GREENROOM_REQUEST_TIMEOUT="600") as client:
+            await client.initialize()
+            server.process.send_signal(signal.SIGSTOP)
+            given_up = await client.request("tools/list")
+            await client.send({"method": "notifications/cancelled", "params": {"requestId": given_up}})
+            await client.request("subscriptions/listen", notifications={"toolsListChanged": True})
+            assert await client.end() == 0
+            server.process.kill()
+
+
+async def test_the_end_of_input_is_seen_while_no_server_is_there(machines: Machines) -> None:
+    async with machines.serving() as server:
+        assert machines.set_up("--yes", key=machines.key()).returncode == 0
+        async with bridge(machines, GREENROOM_REQUEST_TIMEOUT="1") as client:
+            await client.initialize()
+            server.process.kill()
+            await server.process.wait()
+            for _ in range(300):
+                await client.request("ping")
+            assert await client.end() == 0
+
+
+async def test_the_words_of_a_refusal_cannot_steer_the_terminal(machines: Machines) -> None:
+    async with machines.serving():
+        assert machines.set_up("--yes", key=machines.key()).returncode == 0
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(machines.flags[1], machines.flags[3])
+
+    async def refuse(stream: trio.SSLStream[trio.SocketStream]) -> None:
+        async with stream:
+            await stream.receive_some()
+            await stream.send_all(
+                b"HTTP/1.1 500 No\r\nContent-Length: 8\r\nConnection: close\r\n\r\n\x1b[31mred"
+            )
+
+    async with trio.open_nursery() as nursery:
+        serve = partial(trio.serve_ssl_over_tcp, refuse, machines.port, context, host="127.0.0.1")
+        await nursery.start(serve)
+        done = await trio.to_thread.run_sync(run, machines.laptop, "bridge", machines.url)
+        nursery.cancel_scope.cancel()
+    assert done.returncode == 1
+    assert "␛[31mred" in done.stderr
+    assert "\x1b" not in done.stderr
+
+
+async def test_a_setup_without_names_keeps_the_other_machines_server(machines: Machines) -> None:
+    async with machines.serving():
+        assert machines.set_up("--yes", key=machines.key()).returncode == 0
+    written = (machines.laptop / ".cursor/mcp.json").read_bytes()
+    done = run(machines.laptop, "setup", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "cursor: it uses the server of another machine" in done.stdout
+    assert (machines.laptop / ".cursor/mcp.json").read_bytes() == written
+    told = run(machines.laptop, "doctor").stdout
+    assert "no store is needed here" in told
+    assert "greenroom setup --yes" not in told
+    assert '"serve"' in run(machines.laptop, "setup", "cursor", "--print").stdout
+    command = json.loads(written)["mcpServers"]["greenroom"]["command"].encode()
+    (machines.laptop / ".cursor/mcp.json").write_bytes(written.replace(command, b"/nowhere/greenroom"))
+    assert "-> set it up again with --url" in run(machines.laptop, "doctor").stdout
+
+
+def test_a_server_that_says_nothing_is_told(machines: Machines) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        machines.port = silent.getsockname()[1]
+        done = machines.set_up("--yes", key="none")
+    assert done.returncode == 1
+    assert "no answer within" in done.stderr
 
 
 @pytest.mark.parametrize(

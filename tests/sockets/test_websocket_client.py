@@ -28,6 +28,7 @@ from support.proxies import Proxy, proxy_to
 from support.websocket_programs import answer, connected, server, until
 from support.websockets import venue_on_tcp
 from trio.testing import wait_all_tasks_blocked
+from trio_websocket import WebSocketRequest, serve_websocket
 
 from greenroom.transports import WebSocketRefusedError, websocket_client
 from greenroom.transports.sockets.websocket.resume_state import delay_before
@@ -335,6 +336,9 @@ async def test_a_server_that_is_not_there_is_an_os_error() -> None:
     with pytest.raises(ValueError, match="ws://"):
         async with websocket_client("http://127.0.0.1/"):
             raise AssertionError
+    with pytest.raises(ValueError, match="fingerprint needs wss://"):
+        async with websocket_client(url, headers={"Authorization": "Bearer k"}, fingerprint="AA:BB"):
+            raise AssertionError
 
 
 @pytest.mark.promise("websocket.reconnect")
@@ -414,6 +418,27 @@ async def refusing() -> AsyncIterator[int]:
     async with trio.open_nursery() as nursery:
         await nursery.start(trio.serve_listeners, refuse, [listener])
         yield listener.socket.getsockname()[1]
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.promise("websocket.reconnect")
+async def test_a_server_that_does_not_answer_the_repeated_handshake_is_left(desk: Desk) -> None:
+    async def stay_silent(request: WebSocketRequest) -> None:
+        await request.accept(subprotocol="mcp")
+        await trio.sleep_forever()
+
+    async with (
+        venue_on_tcp(desk) as port,
+        trio.open_nursery() as nursery,
+        proxy_to(port) as proxy,
+        connected(proxy.url, "legacy") as client,
+    ):
+        silent = await nursery.start(serve_websocket, stay_silent, "127.0.0.1", 0, None)
+        arrivals, proxy.target = proxy.arrivals, silent.port
+        proxy.cut()
+        await until(lambda: proxy.arrivals > arrivals)
+        proxy.target = port
+        assert (await client.call_tool("echo", {"text": "on"})).structured_content == {"text": "on"}
         nursery.cancel_scope.cancel()
 
 

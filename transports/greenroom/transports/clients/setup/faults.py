@@ -73,7 +73,7 @@ def _of_program(start: Start, wanted: Start) -> list[str]:
     if not Path(start.command).is_absolute():
         return [f"it names {start.command} without a folder, which a program of the desktop may not find"]
     if not Path(start.command).exists():
-        return [f"there is no {start.command}; {AGAIN}"]
+        return [f"there is no {start.command}; {AGAIN}{' with --url' if start.is_bridge else ''}"]
     if not os.access(start.command, os.X_OK):
         return [f"{start.command} is not executable"]
     if start.command != wanted.command:

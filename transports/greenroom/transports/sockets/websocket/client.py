@@ -111,7 +111,7 @@ async def websocket_client(
         The two message streams that the SDK's client needs from a transport.
 
     Raises:
-        ValueError: The URL is not a WebSocket URL.
+        ValueError: The URL is not a WebSocket URL, or it is ``ws://`` with a fingerprint.
         WebSocketRefusedError: The server refused the first connection.
         CertificateChangedError: Its certificate is not the one with the fingerprint; nothing was sent.
         OSError: No server was reached.
@@ -119,6 +119,8 @@ async def websocket_client(
     parts = urlsplit(url)
     if parts.scheme not in {"ws", "wss"} or not parts.hostname:
         raise ValueError(f"{url!r} is no WebSocket URL; those begin with ws:// or wss://")
+    if parts.scheme == "ws" and fingerprint is not None:
+        raise ValueError(f"{url!r} shows no certificate, so a fingerprint needs wss://")
     identity = {"Greenroom-Agent": agent, "Greenroom-Agent-Type": agent_type}
     sent = {name: value for name, value in identity.items() if value is not None} | dict(headers or {})
     if projects:
@@ -222,12 +224,12 @@ class _Link:
                         watched = _ObservedStream(stream, connecting.cancel)
                         websocket = await self._handshake(nursery, cast("Stream", watched), named)
                         watched.ended = lambda: None
-                        connecting.deadline = inf
+                        connecting.deadline = trio.current_time() + CONNECT_TIME
                         if started is not None:
                             started()
                         self._apart = trio.Event()
                         try:
-                            ended = await self._converse(websocket)
+                            ended = await self._converse(websocket, connecting)
                         finally:
                             with trio.move_on_after(CLOSE_TIME, shield=True):
                                 await websocket.aclose()
@@ -265,10 +267,13 @@ class _Link:
             receive_buffer_size=64 * 1024,
         )
 
-    async def _converse(self, websocket: WebSocketConnection) -> tuple[str, bool]:
+    async def _converse(
+        self, websocket: WebSocketConnection, connecting: trio.CancelScope
+    ) -> tuple[str, bool]:
         try:
             async with trio.open_nursery(strict_exception_groups=True) as nursery:
                 await self._shake_hands(websocket)
+                connecting.deadline = inf
                 nursery.start_soon(self._write, websocket)
                 nursery.start_soon(self._keep_alive, websocket)
                 while True:

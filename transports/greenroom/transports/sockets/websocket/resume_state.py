@@ -95,7 +95,8 @@ class ResumeState:
             if message.method == "notifications/initialized":
                 self._initialized = message
             elif message.method == "notifications/cancelled":
-                given_up = self._open.pop((message.params or {}).get("requestId", ""), None)
+                number = (message.params or {}).get("requestId")
+                given_up = self._open.pop(number, None) if isinstance(number, int | str) else None
                 return given_up is not None and given_up.sent > 0
         return True
 

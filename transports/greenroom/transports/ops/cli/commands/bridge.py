@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import select
+from codecs import BOM_UTF8
+from collections.abc import Iterable
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -16,6 +20,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import (
     JSONRPCError,
     JSONRPCMessage,
+    JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
     RequestId,
@@ -26,6 +31,7 @@ from greenroom.transports.base import exit_codes
 from greenroom.transports.base.config.load import Resolved
 from greenroom.transports.base.config.settings import Settings
 from greenroom.transports.mcp.frames.frames import (
+    INVALID_PARAMS,
     INVALID_REQUEST,
     FrameError,
     Oversized,
@@ -43,9 +49,11 @@ from greenroom.transports.ops.cli.support.remote_server import (
     load,
     place_of,
 )
+from greenroom.transports.ops.cli.support.terminal import printable
 from greenroom.transports.sockets.stdio.pipe import claim_stdio, duplicate
 from greenroom.transports.sockets.stdio.server import refuse_stdio
 from greenroom.transports.sockets.websocket.client import encode_message
+from greenroom.transports.sockets.websocket.resume_state import LISTEN
 
 if TYPE_CHECKING:
     from mcp.client._transport import ReadStream, WriteStream
@@ -56,7 +64,10 @@ if TYPE_CHECKING:
 _REFUSAL_SECONDS: Final = 5.0
 """Seconds in which a client may send its first request, if it only gets a refusal."""
 _AHEAD: Final = 64
-"""So many messages are read while there is no connection, so that the end of input is noticed."""
+"""So many messages are read while there is no connection; more only after the end of input."""
+_LOOK_SECONDS: Final = 1.0
+"""Seconds between two looks for the end of an input that is not read."""
+_HUNG_UP: Final = select.POLLHUP | getattr(select, "POLLRDHUP", 0)
 _LEFT: Final = (anyio.ClosedResourceError, anyio.BrokenResourceError, trio.BrokenResourceError)
 
 
@@ -73,7 +84,7 @@ async def bridge(chosen: argparse.Namespace, resolved: Resolved) -> int:
     if not os.isatty(0):
         with trio.move_on_after(_REFUSAL_SECONDS):
             await refuse_stdio(sentence, limit=settings.max_frame)
-    return complain("bridge", sentence, exit_codes.FAILED)
+    return complain("bridge", printable(sentence), exit_codes.FAILED)
 
 
 def _find_server(place: Place, settings: Settings) -> RemoteServer:
@@ -91,7 +102,7 @@ async def _carry(inbound: Inbound, outbound: Outbound, settings: Settings) -> in
             trio.lowlevel.FdStream(duplicate(pipe.input)) as source,
             trio.lowlevel.FdStream(duplicate(pipe.output)) as sink,
         ):
-            carrier = _Carrier(LineSource(source, settings.max_frame), sink, inbound, outbound)
+            carrier = _Carrier(source, settings.max_frame, sink, inbound, outbound)
             return await carrier.run(settings.request_timeout)
 
 
@@ -99,9 +110,16 @@ class _Carrier:
     """The messages of one client, both ways."""
 
     def __init__(
-        self, source: LineSource, sink: trio.abc.SendStream, inbound: Inbound, outbound: Outbound
+        self,
+        source: trio.lowlevel.FdStream,
+        limit: int,
+        sink: trio.abc.SendStream,
+        inbound: Inbound,
+        outbound: Outbound,
     ) -> None:
-        self._source = source
+        self._source = LineSource(source, limit)
+        self._end = select.poll()
+        self._end.register(source.fileno(), _HUNG_UP)
         self._sink = sink
         self._inbound = inbound
         self._outbound = outbound
@@ -112,7 +130,7 @@ class _Carrier:
     async def run(self, patience: float) -> int:
         """Carry until all is answered after the input's end, or the connection is lost."""
         code = exit_codes.OK
-        lines, queue = trio.open_memory_channel[bytes | Oversized](_AHEAD)
+        lines, queue = trio.open_memory_channel[bytes | Oversized](inf)
         async with trio.open_nursery() as nursery:
 
             async def in_and_end() -> None:
@@ -123,14 +141,26 @@ class _Carrier:
             nursery.start_soon(in_and_end)
             nursery.start_soon(self._carry_out, queue)
             async with lines:
-                while (received := await self._source.receive()) is not None:
+                while (received := await self._receive(queue)) is not None:
                     for line in received:
-                        await lines.send(line)
+                        lines.send_nowait(line)
             with trio.move_on_after(patience):
                 while self._open or queue.statistics().current_buffer_used:
                     await self._answered.park()
             nursery.cancel_scope.cancel()
         return code
+
+    async def _receive(
+        self, queue: trio.MemoryReceiveChannel[bytes | Oversized]
+    ) -> Iterable[bytes | Oversized] | None:
+        """Return the next lines, once there is room for them.
+
+        After the end of input there is: no more can come than a pipe holds.
+        """
+        while queue.statistics().current_buffer_used >= _AHEAD and not self._end.poll(0):
+            with trio.move_on_after(_LOOK_SECONDS):
+                await self._answered.park()
+        return await self._source.receive()
 
     async def _carry_in(self) -> int:
         """Write the server's messages until there are no more; return the exit code."""
@@ -156,13 +186,24 @@ class _Carrier:
                 continue
             except ValueError:  # what needs no answer, such as a notification with wrong parameters
                 continue
-            if isinstance(message, JSONRPCRequest):
-                self._open.add(message.id)
+            self._note(message)
             try:
                 await self._outbound.send(SessionMessage(message))
             except _LEFT:
                 return
             self._answered.unpark_all()
+
+    def _note(self, message: JSONRPCMessage) -> None:
+        """Record which requests get an answer.
+
+        A cancelled one gets none, and a listen stream only at its end.
+        """
+        if isinstance(message, JSONRPCRequest) and message.method != LISTEN:
+            self._open.add(message.id)
+        elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
+            given_up = (message.params or {}).get("requestId")
+            if isinstance(given_up, int | str):
+                self._open.discard(given_up)
 
     async def _write(self, line: bytes) -> None:
         async with self._writing:
@@ -175,5 +216,11 @@ def _parsed(line: bytes | Oversized) -> JSONRPCMessage:
         raise FrameError(
             INVALID_REQUEST, f"a message has at most {line.limit} bytes, and this had {line.size}"
         )
-    parse_frame(line)
-    return jsonrpc_message_adapter.validate_json(line, by_name=False)
+    frame = parse_frame(line)
+    try:
+        return jsonrpc_message_adapter.validate_json(line.removeprefix(BOM_UTF8), by_name=False)
+    except ValueError:
+        if frame is None or not frame.is_request or frame.id is None:
+            raise
+        sentence = "the message cannot be carried: it holds a lone surrogate, or a number out of range"
+        raise FrameError(INVALID_PARAMS, frame.problem or sentence, frame.id) from None

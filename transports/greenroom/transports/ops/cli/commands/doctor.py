@@ -18,7 +18,8 @@ from greenroom.transports.clients.hooks.spool import MAX_BYTES, MAX_FILES, REFUS
 from greenroom.transports.clients.setup.change import LEFT_ALONE
 from greenroom.transports.clients.setup.faults import AGAIN
 from greenroom.transports.clients.table import CLIENTS, HOOK_CLIENTS
-from greenroom.transports.ops.cli.commands.setup_check import Checked, inspect_client, try_out
+from greenroom.transports.ops.cli.commands.setup_check import Checked, inspect_client, try_out, uses_bridge
+from greenroom.transports.ops.cli.doctor import folder
 from greenroom.transports.ops.cli.doctor.advice import with_flags
 from greenroom.transports.ops.cli.doctor.examination import CHECKS, examine
 from greenroom.transports.ops.cli.doctor.facts import Facts
@@ -68,6 +69,15 @@ def _lines(findings: Sequence[Finding]) -> Iterator[str]:
 _RECENT: Final = timedelta(days=7)
 _SOON: Final = timedelta(minutes=1)
 _NEARLY: Final = 0.8
+
+
+def check_folder(facts: Facts) -> Iterator[Finding]:
+    """Check the folder, unless all clients use the server of another machine."""
+    used = {uses_bridge(name) for name in CLIENTS} - {None}
+    if used == {True} and facts.place.kind in {"missing", "empty"}:
+        yield ok("the clients use the server of another machine, so no store is needed here")
+    else:
+        yield from folder.check(facts)
 
 
 def check_clients(facts: Facts) -> Iterator[Finding]:
@@ -162,4 +172,10 @@ def _now(facts: Facts) -> datetime:
     return datetime.fromtimestamp(facts.now, UTC)
 
 
-ALL_CHECKS: Final = {**CHECKS, "clients": check_clients, "hooks": check_hooks, "spool": check_spool}
+ALL_CHECKS: Final = {
+    **CHECKS,
+    "folder": check_folder,
+    "clients": check_clients,
+    "hooks": check_hooks,
+    "spool": check_spool,
+}

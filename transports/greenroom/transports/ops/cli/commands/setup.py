@@ -23,6 +23,7 @@ from greenroom.transports.clients.setup.change import (
     render_masked,
     take_out,
 )
+from greenroom.transports.clients.setup.faults import start_of
 from greenroom.transports.clients.setup.files import check_below, keep_record, read, record_of, replace
 from greenroom.transports.clients.setup.plugin import MANIFEST, PLUGIN, is_plugin, plugin_files
 from greenroom.transports.clients.setup.programs import put_by_client, remove_by_client, try_start
@@ -242,6 +243,10 @@ def _start(name: str, chosen: argparse.Namespace, resolved: Resolved) -> tuple[s
 
 def _set_up(name: str, client: Client, chosen: argparse.Namespace, resolved: Resolved, plan: Plan) -> None:
     path, text = client.path(), plan.text_of(client.path())
+    held = start_of(client, find_entry(client, text))
+    if held is not None and held.is_bridge and chosen.url is None and name not in chosen.clients:
+        say(f"{name}: it uses the server of another machine, and stays so; name it to change that")
+        return
     command, arguments = _start(name, chosen, resolved)
     known = record_of(path)
     wanted, record = put_in(client, text, client.entry(command, arguments), known)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
 
 import msgspec
@@ -59,6 +60,15 @@ async def check(names: Sequence[str], resolved: Resolved, *, as_json: bool) -> i
         for each in found:
             _show(each)
     return exit_codes.FAILED if any(each.wrong for each in found) else exit_codes.OK
+
+
+def uses_bridge(name: str) -> bool | None:
+    """Whether a client uses the server of another machine; None if unknown."""
+    client = CLIENTS[name]
+    with suppress(SetupError):
+        start = start_of(client, find_entry(client, read(client.path())))
+        return None if start is None else start.is_bridge
+    return None
 
 
 def inspect_client(name: str, resolved: Resolved) -> Checked:

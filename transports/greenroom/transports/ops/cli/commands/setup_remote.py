@@ -56,9 +56,11 @@ async def learn_server(chosen: argparse.Namespace, settings: Settings) -> None:
         return
     if not is_known:
         await _agree(place, chosen, is_change=known is not None)
-    kept = None if known is None else msgspec.structs.replace(known, fingerprint=fingerprint)
+    given = os.environ.get(API_KEY_VARIABLE, "").strip()
+    kept = None if known is None or given else msgspec.structs.replace(known, fingerprint=fingerprint)
     if kept is None or not await _is_admitted(place, kept, settings):
-        kept = RemoteServer(url=place.url, fingerprint=fingerprint, key=await _asked_key(place))
+        key = given or await _asked_key(place)
+        kept = RemoteServer(url=place.url, fingerprint=fingerprint, key=key)
         async with connect(place, kept, settings, reconnect=False):
             pass
     if kept != known:
@@ -93,9 +95,8 @@ async def _is_admitted(place: Place, server: RemoteServer, settings: Settings) -
 
 
 async def _asked_key(place: Place) -> str:
-    given = os.environ.get(API_KEY_VARIABLE)
-    if given is not None:
-        return given
+    if API_KEY_VARIABLE in os.environ:
+        return ""  # it is empty, for a server that takes no key
     prompt = f"API key of {place.url} (empty if it takes none): "
     asked = partial(ask_secret, prompt, API_KEY_VARIABLE, "the API key")
     return (await trio.to_thread.run_sync(asked)).strip()

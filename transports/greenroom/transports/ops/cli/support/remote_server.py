@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
+import trio
 
 from greenroom.actors.core.auth.key_format import mask_keys
 from greenroom.runtime import GreenroomError
@@ -22,6 +23,7 @@ from greenroom.runtime.lmdb import files
 from greenroom.transports.base.config.settings import Settings
 from greenroom.transports.sockets.websocket.certificates import any_certificate, fingerprint_of, open_tls
 from greenroom.transports.sockets.websocket.client import (
+    CONNECT_TIME,
     CertificateChangedError,
     WebSocketRefusedError,
     websocket_client,
@@ -121,11 +123,12 @@ def save(place: Place, server: RemoteServer, secrets: Path) -> Path:
 async def shown_fingerprint(place: Place) -> str:
     """Return the fingerprint of the certificate that a server shows now."""
     try:
-        stream = await open_tls(place.host, place.port, any_certificate())
+        with trio.move_on_after(CONNECT_TIME):
+            async with await open_tls(place.host, place.port, any_certificate()) as stream:
+                return fingerprint_of(stream)
     except OSError as error:
         raise explained(place.url, error) from None
-    async with stream:
-        return fingerprint_of(stream)
+    raise explained(place.url, TimeoutError(f"no answer within {CONNECT_TIME:g} s"))
 
 
 @asynccontextmanager
@@ -137,6 +140,11 @@ async def connect(
     Raises:
         RemoteServerError: It was not reached, or refuses.
     """
+    if not (server.key.isascii() and server.key.isprintable()):
+        raise RemoteServerError(
+            f"the API key of {place.url} has a character that no key has; copy it again, and give it to "
+            f"`greenroom setup --url {place.url}`"
+        )
     headers = {"Authorization": f"Bearer {server.key}"} if server.key else {}
     trouble: OSError | WebSocketRefusedError | None = None
     try:
