@@ -66,6 +66,83 @@ def test_a_store_moves_with_a_backup_and_its_secret(old: Path, new: Path, tmp_pa
     assert "was already the secret" in again.stdout
 
 
+def listed(home: Path) -> dict[str, str]:
+    keys = json.loads(run_on_store(home, "keys", "list", "--json").stdout)["keys"]
+    return {each["name"]: each["status"] for each in keys}
+
+
+def revoke(home: Path, name: str) -> None:
+    keys = json.loads(run_on_store(home, "keys", "list", "--json").stdout)["keys"]
+    (key,) = [each["key_id"] for each in keys if each["name"] == name]
+    assert run_on_store(home, "keys", "revoke", key).returncode == 0
+
+
+def bring(home: Path, file: Path) -> str:
+    done = run_on_store(home, "secret", "import", str(file), GREENROOM_PASSPHRASE=WORDS)
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.promise("secrets.carried")
+def test_what_ended_on_either_machine_stays_so_after_a_second_import(
+    old: Path, new: Path, tmp_path: Path
+) -> None:
+    copy, files = tmp_path / "copy.mdb", [tmp_path / "first", tmp_path / "second"]
+    for name in ("here", "there"):
+        assert run_on_store(old, "keys", "create", "--name", name).returncode == 0
+    assert run_on_store(old, "backup", str(copy)).returncode == 0
+    export(old, files[0])
+    bring(new, files[0])
+    assert run_on_store(new, "restore", str(copy)).returncode == 0
+    revoke(new, "there")
+    revoke(old, "here")
+    export(old, files[1])
+    assert ".lasting was here" not in bring(new, files[1])
+    ended = {"laptop": "active", "here": "revoked", "there": "revoked"}
+    assert listed(new) == ended
+    assert run_on_store(new, "restore", str(copy)).returncode == 0
+    assert listed(new) == ended
+    before = [path.read_bytes() for path in new.rglob("*.lasting")]
+    bring(new, files[0])  # an older one has nothing new
+    assert [path.read_bytes() for path in new.rglob("*.lasting")] == before
+
+
+def test_a_list_gets_no_lines_while_a_server_uses_it(old: Path, new: Path, tmp_path: Path) -> None:
+    copy, files = tmp_path / "copy.mdb", [tmp_path / "first", tmp_path / "second"]
+    assert run_on_store(old, "backup", str(copy)).returncode == 0
+    export(old, files[0])
+    bring(new, files[0])
+    assert run_on_store(new, "restore", str(copy)).returncode == 0
+    revoke(old, "laptop")
+    export(old, files[1])
+    with serving(new) as server:
+        done = run_on_store(new, "secret", "import", str(files[1]), GREENROOM_PASSPHRASE=WORDS)
+        assert "needs a stopped store" in sentence(done)
+        bring(new, files[0])
+        assert server.end() == 0
+    bring(new, files[1])
+    assert listed(new) == {"laptop": "revoked"}
+
+
+def test_former_secrets_are_carried_for_the_audit_log(old: Path, new: Path, tmp_path: Path) -> None:
+    assert run_on_store(old, "secret", "renew").returncode == 0
+    (former,) = old.rglob("*.old")
+    export(old, tmp_path / "secret")
+    bring(new, tmp_path / "secret")
+    (brought,) = new.rglob("*.old")
+    assert (brought.name, brought.read_bytes()) == (former.name, former.read_bytes())
+    assert brought.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_empty_file_counts_as_no_secret(old: Path, new: Path, tmp_path: Path) -> None:
+    export(old, tmp_path / "secret")
+    bring(new, tmp_path / "secret")
+    key_of(new).write_bytes(b"")
+    assert "is now the secret" in bring(new, tmp_path / "secret")
+    assert key_of(new).read_bytes() == key_of(old).read_bytes()
+    assert len(list(key_of(new).parent.glob(".*"))) == 0
+
+
 def test_a_wrong_passphrase_or_a_changed_file_brings_nothing(old: Path, new: Path, tmp_path: Path) -> None:
     file = tmp_path / "secret"
     export(old, file)

@@ -267,7 +267,11 @@ async def test_keys_of_another_secret_are_never_called_active(tmp_path: Path) ->
     assert await keys("old", create="one") == {"one": "active"}
     assert await keys("new", new=True) == {"one": "unusable"}
     assert await keys("new", create="two") == {"one": "unusable", "two": "active"}
-    assert await keys("old", new=True) == {"one": "active", "two": "unusable"}
+    (former,) = (tmp_path / "old").glob("*.key")
+    before = former.read_bytes()
+    mark = read_secret(former).mark
+    assert await keys("old", new=True) == {"one": "unusable", "two": "unusable"}
+    assert former.with_suffix(f".{mark}.old").read_bytes() == before != former.read_bytes()
 
 
 def test_a_key_of_a_replaced_secret_is_listed_as_unusable(tmp_path: Path) -> None:

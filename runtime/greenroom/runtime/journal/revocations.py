@@ -153,6 +153,33 @@ def has_revocation_log(places: Sequence[Path], store_id: str) -> bool:
     return any((folder / f"{store_id}{SUFFIX}").exists() for folder in places)
 
 
+def merge_log(path: Path, brought: bytes) -> bytes:
+    """Return the log in a file with the lines of a brought one, all of which stores will get as `Replay`.
+
+    Lines that only one log has get new, higher numbers, unless they continue the log of the file: a store
+    that knows the number may know another line by it.
+
+    Raises:
+        StoreError: a log cannot be read, or is damaged.
+    """
+    here, theirs = _read(path)[0], _parse(path, brought)[0]
+    if all(line in here for line in theirs):
+        return b"".join(map(_render_line, here))
+    last = here[-1].number if here else 0
+    new = [line for line in theirs if _fact(line) not in set(map(_fact, here))]
+    if any(line not in theirs for line in here) or any(line.number <= last for line in new):
+        number = max(last, theirs[-1].number)
+        known = [line for line in here if line in theirs]
+        moved = [line for line in here if line not in theirs] + new
+        here = known
+        new = [msgspec.structs.replace(line, number=number + n) for n, line in enumerate(moved, start=1)]
+    return b"".join(map(_render_line, here + new))
+
+
+def _fact(line: RevocationEntry) -> tuple[int, int, str, str, bytes]:
+    return line.when, line.until, line.kind, line.key, bytes(line.value)
+
+
 @contextmanager
 def _log_failure(path: Path) -> Iterator[None]:
     """Log an error of writing; the revocation itself still happens."""
@@ -169,13 +196,18 @@ def _is_expired(line: RevocationEntry, now: int) -> bool:
 def _read(path: Path) -> tuple[list[RevocationEntry], bool]:
     """Return the lines, and whether the last one is incomplete."""
     try:
-        *whole, tail = path.read_bytes().split(b"\n")
+        content = path.read_bytes()
     except FileNotFoundError:
         with _log_failure(path):
             files.create_file(path)
         return [], False
     except OSError as error:
         raise files.folder_error(error, f"{path} cannot be read") from error
+    return _parse(path, content)
+
+
+def _parse(path: Path, content: bytes) -> tuple[list[RevocationEntry], bool]:
+    *whole, tail = content.split(b"\n")
     return [_line(path, place, text) for place, text in enumerate(whole, start=1)], bool(tail)
 
 
