@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -207,3 +209,33 @@ async def test_the_passphrase_is_asked_for_twice_and_not_shown(old: Path, tmp_pa
             assert ("the passphrases differ" in asked.printed) == bool(code)
             assert WORDS not in asked.printed
         assert file.exists() != bool(code)
+
+
+async def test_the_end_of_what_is_typed_is_told_in_a_sentence(old: Path, tmp_path: Path) -> None:
+    file = tmp_path / "one"
+    command = ("secret", "export", str(file), "--data", str(old / "store"))
+    async with running(old, *command, terminal=True, keyboard=True) as asked:
+        await asked.until("Passphrase: ")
+        await asked.press(f"{WORDS}\n")
+        await asked.until("Again: ")
+        await asked.press("\4")  # Ctrl-D
+        assert await asked.end() == 1
+        assert "was not given; nothing was done" in asked.printed
+        assert "Traceback" not in asked.printed
+    assert not file.exists()
+
+
+def test_a_passphrase_that_is_no_text_is_refused_before_the_record(old: Path, tmp_path: Path) -> None:
+    words = os.fsdecode(b"caf\xe9 au lait")
+    done = run_on_store(old, "secret", "export", str(tmp_path / "one"), GREENROOM_PASSPHRASE=words)
+    assert "the passphrase is not UTF-8; nothing was done" in sentence(done)
+    assert "export_secret" not in run_on_store(old, "audit", "tail").stdout
+
+
+def test_a_passphrase_opens_however_its_letters_are_composed(old: Path, new: Path, tmp_path: Path) -> None:
+    words = "caf\u00e9 au lait"
+    export(old, tmp_path / "one", words)
+    apart = unicodedata.normalize("NFD", words)
+    assert apart != words
+    done = run(new, "secret", "import", str(tmp_path / "one"), GREENROOM_PASSPHRASE=apart)
+    assert done.returncode == 0, done.stderr

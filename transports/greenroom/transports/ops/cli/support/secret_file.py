@@ -1,8 +1,8 @@
 """A store's secret in a file to carry to another machine, encrypted by a passphrase.
 
 The file holds what lies in the folder of secrets under the store's id: the secret, the list of what ended,
-the ends of journals that were seen, and former secrets for the audit log. The cipher is AES-256-GCM under a key by scrypt; the rest of the file
-is associated data.
+the ends of journals that were seen, and former secrets for the audit log. The cipher is AES-256-GCM under a
+key by scrypt; the rest of the file is associated data.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
+import unicodedata
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -193,6 +194,5 @@ def _bound(head: _Head) -> bytes:
 
 
 def _key(head: _Head, passphrase: str) -> bytes:
-    return hashlib.scrypt(
-        passphrase.encode(), salt=head.salt, n=_N, r=_R, p=1, maxmem=_SCRYPT_BYTES, dklen=_KEY_BYTES
-    )
+    words = unicodedata.normalize("NFC", passphrase).encode()  # macOS and Linux may compose it otherwise
+    return hashlib.scrypt(words, salt=head.salt, n=_N, r=_R, p=1, maxmem=_SCRYPT_BYTES, dklen=_KEY_BYTES)
