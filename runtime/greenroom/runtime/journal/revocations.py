@@ -154,25 +154,25 @@ def has_revocation_log(places: Sequence[Path], store_id: str) -> bool:
 
 
 def merge_log(path: Path, brought: bytes) -> bytes:
-    """Return the log in a file with the lines of a brought one, all of which stores will get as `Replay`.
+    """Return the log in a file with the lines of a brought one.
 
-    Lines that only one log has get new, higher numbers, unless they continue the log of the file: a store
-    that knows the number may know another line by it.
+    Stores get all new lines as `Replay`. Lines that only one log has get new, higher numbers, unless they
+    continue the log of the file: a store that knows the number may know another line by it.
 
     Raises:
         StoreError: a log cannot be read, or is damaged.
     """
     here, theirs = _read(path)[0], _parse(path, brought)[0]
-    if all(line in here for line in theirs):
-        return b"".join(map(_render_line, here))
+    both = set(map(_render_line, here)) & set(map(_render_line, theirs))
+    known = [line for line in here if _render_line(line) in both]
+    facts = set(map(_fact, here))
+    new = [line for line in theirs if _fact(line) not in facts]
     last = here[-1].number if here else 0
-    new = [line for line in theirs if _fact(line) not in set(map(_fact, here))]
-    if any(line not in theirs for line in here) or any(line.number <= last for line in new):
+    if (len(known) < len(here) and len(both) < len(theirs)) or any(line.number <= last for line in new):
         number = max(last, theirs[-1].number)
-        known = [line for line in here if line in theirs]
-        moved = [line for line in here if line not in theirs] + new
-        here = known
+        moved = [line for line in here if _render_line(line) not in both] + new
         new = [msgspec.structs.replace(line, number=number + n) for n, line in enumerate(moved, start=1)]
+        here = known
     return b"".join(map(_render_line, here + new))
 
 

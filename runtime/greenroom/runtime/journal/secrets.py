@@ -140,7 +140,7 @@ def refuse_shared(folder: Path) -> None:
 
 
 def keep_aside(path: Path) -> None:
-    """Keep a former secret under its mark: it can check the audit log of its time."""
+    """Keep a former secret under its mark, to check the audit log of its time."""
     path.rename(path.with_name(f"{path.stem}.{read_secret(path).mark}.old"))
     files.sync_folder(path.parent)
 

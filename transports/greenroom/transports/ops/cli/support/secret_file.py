@@ -119,7 +119,9 @@ def parse(content: bytes) -> _SecretFile:
 
 
 def put(store_id: str, mark: str, contents: dict[str, bytes], folder: Path, data: Path) -> Imported:
-    """Put the files beside those of other stores; add to the list of what ended, and replace no other.
+    """Put the files beside those of other stores; replace none that is there.
+
+    The list of what ended gets the lines of the brought one.
 
     Raises:
         SecretFileError: The folder has another secret of this store, or the list gets lines while a process
@@ -164,14 +166,14 @@ def _has_content(path: Path) -> bool:
 
 
 def _add(path: Path, brought: bytes, data: Path) -> None:
-    """Add what only the brought list has; a revocation must stay, whichever machine it is from."""
+    """Add what only the brought list has: a revocation must stay on every machine."""
     merged = revocations.merge_log(path, brought)
     if merged == path.read_bytes():
         return
     # An owner numbers its next lines by the list as it was.
     refused = ownership_error(data) if (data / files.DATA_FILE).exists() else None
     if refused is not None:
-        raise SecretFileError(f"{path} gets more lines, which needs a stopped store: {refused}") from refused
+        raise SecretFileError(f"{path} has to change, which needs a stopped store: {refused}") from refused
     _write(path, merged, replaces=True)
 
 
