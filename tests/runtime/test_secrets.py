@@ -234,6 +234,12 @@ def test_a_backup_is_restored_where_its_secret_is_not_and_says_what_that_costs(t
     assert len(list(other.rglob("*.key"))) == 1
     assert run_on_store(other, "serve").returncode == 0
     assert run_on_store(other, "audit", "tail").stdout.count("replace_secret") == 1
+    (made,) = other.rglob("*.key")  # and the way back, when the old secret turns up
+    (old,) = (tmp_path / ".config").rglob("*.key")
+    made.rename(other / "new")
+    old.rename(made)
+    assert run_on_store(other, "restore", copy).returncode == 0
+    assert run_on_store(other, "keys", "list").stdout.count("active") == 1
 
 
 async def test_a_store_whose_secret_is_lost_is_opened_in_python_only_if_told(tmp_path: Path) -> None:
