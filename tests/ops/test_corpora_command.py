@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.commands import run_on_store, sentence, serving
+from support.programs import running
+
+from greenroom.transports.base import exit_codes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,3 +53,28 @@ def test_corpora_are_listed_renamed_and_dropped(tmp_path: Path, state: str) -> N
     else:
         with serving(tmp_path, "--embedder", "none"):
             check()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [(None, exit_codes.INTERRUPTED), ("no\n", exit_codes.FAILED), ("yes\n", exit_codes.OK)],
+)
+async def test_a_drop_asks_and_ctrl_c_ends_the_question(
+    tmp_path: Path, answer: str | None, code: int
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Birds\n\nThe heron stands in the reeds.\n")
+    assert run_on_store(tmp_path, "ingest", str(page), "--corpus", "docs", *WHO).returncode == 0
+    command = ("corpora", "drop", "docs", "--user", "ann", "--data", str(tmp_path / "store"))
+    async with running(tmp_path, *command, terminal=True, keyboard=True) as asked:
+        await asked.until("type yes:")
+        if answer is None:
+            assert await asked.interrupt() == code
+            assert "Traceback" not in asked.printed
+            assert "Fatal" not in asked.printed
+        else:
+            await asked.press(answer)
+            assert await asked.end() == code
+    listed = run_on_store(tmp_path, "corpora", "list", "--user", "ann").stdout
+    assert ("docs" in listed) == (code != exit_codes.OK)

@@ -233,6 +233,13 @@ def test_a_backup_is_restored_where_its_secret_is_not_and_says_what_that_costs(t
         assert server.end() == 0
     assert len(list(other.rglob("*.key"))) == 1
     assert run_on_store(other, "serve").returncode == 0
+    assert run_on_store(other, "audit", "tail").stdout.count("replace_secret") == 1
+    (made,) = other.rglob("*.key")  # and the way back, when the old secret turns up
+    (old,) = (tmp_path / ".config").rglob("*.key")
+    made.rename(other / "new")
+    old.rename(made)
+    assert run_on_store(other, "restore", copy).returncode == 0
+    assert run_on_store(other, "keys", "list").stdout.count("active") == 1
 
 
 async def test_a_store_whose_secret_is_lost_is_opened_in_python_only_if_told(tmp_path: Path) -> None:
@@ -268,7 +275,11 @@ async def test_keys_of_another_secret_are_never_called_active(tmp_path: Path) ->
     assert await keys("old", create="one") == {"one": "active"}
     assert await keys("new", new=True) == {"one": "unusable"}
     assert await keys("new", create="two") == {"one": "unusable", "two": "active"}
-    assert await keys("old", new=True) == {"one": "active", "two": "unusable"}
+    (former,) = (tmp_path / "old").glob("*.key")
+    before = former.read_bytes()
+    mark = read_secret(former).mark
+    assert await keys("old", new=True) == {"one": "unusable", "two": "unusable"}
+    assert former.with_suffix(f".{mark}.old").read_bytes() == before != former.read_bytes()
 
 
 def test_a_key_of_a_replaced_secret_is_listed_as_unusable(tmp_path: Path) -> None:

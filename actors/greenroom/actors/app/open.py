@@ -232,6 +232,8 @@ async def open_checked(path: str | Path, options: CheckedOptions) -> AsyncIterat
 async def _beside(runtime: Runtime, choice: EmbedderChoice) -> AsyncIterator[EmbeddingService]:
     """Migrate an older store, and run the embedding service."""
     await give_prefixes(runtime, renew=runtime.has_gone_back)
+    if runtime.lost_secret:
+        await runtime.ask(LOG, NoteDeed(action="replace_secret", details={"lost": runtime.lost_secret}))
     async with open_embedding(runtime, choice) as embedding_service:
         yield embedding_service
 

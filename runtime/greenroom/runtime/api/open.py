@@ -155,7 +155,8 @@ class RuntimeFactory:
         owner.mark_open()
         store.writer.check_held = owner.check_held
         try:
-            secret = self.find_secret(owner.folder, store.id, store.secret_mark, new=self._new_secret)
+            before = store.secret_mark
+            secret = self.find_secret(owner.folder, store.id, before, new=self._new_secret)
             if secret is not None:
                 store.mark_secret(secret.mark)
                 secret.is_first = store.first_secret_mark in {"", secret.mark}
@@ -173,6 +174,8 @@ class RuntimeFactory:
                 self.journals,
                 self.settings,
             )
+            if secret is not None and before != secret.mark:
+                runtime.lost_secret = before
         except BaseException:
             store.close()
             raise

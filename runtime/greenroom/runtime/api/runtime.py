@@ -66,6 +66,7 @@ class Runtime(RuntimeClient):
 
     Attributes:
         has_gone_back: Whether its store is known to be older than before, as after restoring a backup.
+        lost_secret: The mark of the secret that a new one has just replaced; else empty.
     """
 
     _kernel: Kernel
@@ -91,6 +92,7 @@ class Runtime(RuntimeClient):
         self._ended = False
         self._revocations: RevocationLog | None = None
         self.has_gone_back = False
+        self.lost_secret = ""
         self._stop = trio.CancelScope()
         self._journal_buffer = JournalBuffer(journals or {}, clock)
         self._services = RuntimeServices(

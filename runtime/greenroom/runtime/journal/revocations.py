@@ -153,6 +153,33 @@ def has_revocation_log(places: Sequence[Path], store_id: str) -> bool:
     return any((folder / f"{store_id}{SUFFIX}").exists() for folder in places)
 
 
+def merge_log(path: Path, brought: bytes) -> bytes:
+    """Return the log in a file with the lines of a brought one.
+
+    Stores get all new lines as `Replay`. Lines that only one log has get new, higher numbers, unless they
+    continue the log of the file: a store that knows the number may know another line by it.
+
+    Raises:
+        StoreError: a log cannot be read, or is damaged.
+    """
+    here, theirs = _read(path)[0], _parse(path, brought)[0]
+    both = set(map(_render_line, here)) & set(map(_render_line, theirs))
+    known = [line for line in here if _render_line(line) in both]
+    facts = set(map(_fact, here))
+    new = [line for line in theirs if _fact(line) not in facts]
+    last = here[-1].number if here else 0
+    if (len(known) < len(here) and len(both) < len(theirs)) or any(line.number <= last for line in new):
+        number = max(last, theirs[-1].number)
+        moved = [line for line in here if _render_line(line) not in both] + new
+        new = [msgspec.structs.replace(line, number=number + n) for n, line in enumerate(moved, start=1)]
+        here = known
+    return b"".join(map(_render_line, here + new))
+
+
+def _fact(line: RevocationEntry) -> tuple[int, int, str, str, bytes]:
+    return line.when, line.until, line.kind, line.key, bytes(line.value)
+
+
 @contextmanager
 def _log_failure(path: Path) -> Iterator[None]:
     """Log an error of writing; the revocation itself still happens."""
@@ -169,13 +196,18 @@ def _is_expired(line: RevocationEntry, now: int) -> bool:
 def _read(path: Path) -> tuple[list[RevocationEntry], bool]:
     """Return the lines, and whether the last one is incomplete."""
     try:
-        *whole, tail = path.read_bytes().split(b"\n")
+        content = path.read_bytes()
     except FileNotFoundError:
         with _log_failure(path):
             files.create_file(path)
         return [], False
     except OSError as error:
         raise files.folder_error(error, f"{path} cannot be read") from error
+    return _parse(path, content)
+
+
+def _parse(path: Path, content: bytes) -> tuple[list[RevocationEntry], bool]:
+    *whole, tail = content.split(b"\n")
     return [_line(path, place, text) for place, text in enumerate(whole, start=1)], bool(tail)
 
 

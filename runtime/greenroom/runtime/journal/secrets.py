@@ -63,7 +63,7 @@ def find_secret(places: Sequence[Path], store_id: str, mark: str, *, new: bool =
         places: The folders where it may be.
         store_id: The store's id, which names the file.
         mark: The mark of the store's secret; empty if the store has had none yet.
-        new: Whether another secret, which may be made here, replaces a lost one.
+        new: Whether a new secret replaces a lost one.
 
     Raises:
         StoreError: the secret is lost or has another mark, cannot be read or created, or other users can read
@@ -91,9 +91,9 @@ def find_secret(places: Sequence[Path], store_id: str, mark: str, *, new: bool =
             "`greenroom secret import`, or end those keys and passports and go on with a new one: "
             "`greenroom serve --new-secret`, or `greenroom secret renew`"
         )
-    if found:
-        return found[0]
     try:
+        if found and found[0].path == (path := places[0] / f"{store_id}.key"):
+            keep_aside(path)  # as it is a former secret, with it ended keys would be active again
         return make_secret(places[0], store_id)
     except OSError as error:
         raise files.folder_error(
@@ -137,6 +137,12 @@ def refuse_shared(folder: Path) -> None:
             f"the folder of secrets {folder} can be changed by others, who may put another secret there; "
             f"make it yours alone (chmod 700 {folder}), or name another one with --secrets"
         )
+
+
+def keep_aside(path: Path) -> None:
+    """Keep a former secret under its mark, to check the audit log of its time."""
+    path.rename(path.with_name(f"{path.stem}.{read_secret(path).mark}.old"))
+    files.sync_folder(path.parent)
 
 
 def make_secret(folder: Path, store_id: str) -> Secret:

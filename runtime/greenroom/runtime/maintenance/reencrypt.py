@@ -12,7 +12,7 @@ from __future__ import annotations
 import mmap
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -23,7 +23,7 @@ import msgspec
 from greenroom.runtime.actor.actor import Actor, kinds_by_name
 from greenroom.runtime.base.errors import ConfigurationError, StoreDamagedError, StoreError
 from greenroom.runtime.base.options import RuntimeOptions
-from greenroom.runtime.journal.secrets import Secret, make_secret, read_secret
+from greenroom.runtime.journal.secrets import Secret, keep_aside, make_secret
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.lmdb.encryption import Encryption
 from greenroom.runtime.lmdb.environment import (
@@ -36,7 +36,7 @@ from greenroom.runtime.lmdb.environment import (
     put_secret_mark,
     store_error,
 )
-from greenroom.runtime.lmdb.files import DATA_FILE, folder_error, replace_store, sync_file, sync_folder
+from greenroom.runtime.lmdb.files import DATA_FILE, folder_error, replace_store, sync_file
 from greenroom.runtime.lmdb.key_blinding import KeyBlinder, Names, with_plain_key
 from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.lmdb.write_batch import Op
@@ -319,11 +319,6 @@ def renew_secret(folder: Path, secrets: Path, *, max_size: int) -> Secret:
 
 def _replace_secret(secrets: Path, store_id: str) -> Secret:
     path = secrets / f"{store_id}.key"
-    try:
-        mark = read_secret(path).mark
-    except FileNotFoundError:
-        pass
-    else:
-        path.rename(path.with_name(f"{store_id}.{mark}.old"))
-        sync_folder(secrets)
+    with suppress(FileNotFoundError):
+        keep_aside(path)
     return make_secret(secrets, store_id)

@@ -59,7 +59,7 @@ async def import_secret(chosen: argparse.Namespace, resolved: Resolved) -> int:
     content = _read(Path(chosen.file))
     secret_file.parse(content)  # before the question
     found = secret_file.unseal(content, read_passphrase(twice=False))
-    done = secret_file.put(*found, resolved.settings.secrets)
+    done = secret_file.put(*found, resolved.settings.secrets, resolved.settings.data)
     if chosen.json:
         say_json(done)
         return exit_codes.OK

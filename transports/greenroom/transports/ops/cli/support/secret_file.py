@@ -1,8 +1,8 @@
 """A store's secret in a file to carry to another machine, encrypted by a passphrase.
 
 The file holds what lies in the folder of secrets under the store's id: the secret, the list of what ended,
-and the ends of journals that were seen. The cipher is AES-256-GCM under a key by scrypt; the rest of the file
-is associated data.
+the ends of journals that were seen, and former secrets for the audit log. The cipher is AES-256-GCM under a
+key by scrypt; the rest of the file is associated data.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
+import unicodedata
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -20,9 +21,11 @@ from greenroom.runtime import GreenroomError, Secret
 from greenroom.runtime.journal import checkpoints, revocations
 from greenroom.runtime.journal.secrets import read_secret, refuse_shared
 from greenroom.runtime.lmdb import files
+from greenroom.runtime.lmdb.lock_file import ownership_error
 
 KEY_SUFFIX: Final = ".key"
 SUFFIXES: Final = (KEY_SUFFIX, revocations.SUFFIX, checkpoints.SUFFIX)
+_FORMER: Final = re.compile(r"\.[0-9a-f]{1,64}\.old")
 MAX_BYTES: Final = 256 << 20
 LEAST_WORDS: Final = 8
 """The fewest characters of a passphrase."""
@@ -74,8 +77,8 @@ def seal(secret: Secret, store_id: str, passphrase: str) -> bytes:
     assert secret.path is not None, "it was read from a file"
     contents = {
         suffix: place.read_bytes()
-        for suffix in SUFFIXES
-        if (place := secret.path.with_suffix(suffix)).exists()
+        for place in secret.path.parent.glob(f"{store_id}.*")
+        if _is_carried(suffix := place.name.removeprefix(store_id))
     }
     head = _Head(
         store_id=store_id,
@@ -115,11 +118,14 @@ def parse(content: bytes) -> _SecretFile:
     return sealed
 
 
-def put(store_id: str, mark: str, contents: dict[str, bytes], folder: Path) -> Imported:
+def put(store_id: str, mark: str, contents: dict[str, bytes], folder: Path, data: Path) -> Imported:
     """Put the files beside those of other stores; replace none that is there.
 
+    The list of what ended gets the lines of the brought one.
+
     Raises:
-        SecretFileError: The folder has another secret of this store.
+        SecretFileError: The folder has another secret of this store, or the list gets lines while a process
+            uses the store in ``data``.
         StoreError: Others may write the folder, or it cannot be written.
     """
     try:
@@ -128,7 +134,7 @@ def put(store_id: str, mark: str, contents: dict[str, bytes], folder: Path) -> I
             files.sync_folder(folder.parent)
         refuse_shared(folder)
         key = folder / f"{store_id}{KEY_SUFFIX}"
-        is_new = not key.exists()
+        is_new = not _has_content(key)
         if not is_new and (here := read_secret(key).mark) != mark:
             raise SecretFileError(
                 f"{key} is another secret of this store, with the mark {here}, and the file has {mark}; if "
@@ -136,10 +142,13 @@ def put(store_id: str, mark: str, contents: dict[str, bytes], folder: Path) -> I
             )
         kept: list[str] = []
         # The secret comes last: with it the store can be opened, and then it needs the list of what ended.
-        for suffix in sorted(contents.keys() & set(SUFFIXES), key=SUFFIXES.index, reverse=True):
+        for suffix in sorted(filter(_is_carried, contents), key=lambda each: each == KEY_SUFFIX):
             path = folder / f"{store_id}{suffix}"
-            if not path.exists():
-                _create(path, contents[suffix])
+            if path.exists() and suffix == revocations.SUFFIX:
+                _add(path, contents[suffix], data)
+            elif not _has_content(path):
+                path.unlink(missing_ok=True)
+                _write(path, contents[suffix], replaces=False)
             elif path.read_bytes() != contents[suffix]:
                 kept.append(str(path))
     except OSError as error:
@@ -147,9 +156,38 @@ def put(store_id: str, mark: str, contents: dict[str, bytes], folder: Path) -> I
     return Imported(store_id=store_id, mark=mark, path=str(key), is_new=is_new, kept=kept)
 
 
-def _create(path: Path, content: bytes) -> None:
-    files.create_file(path, content)
-    files.sync_file(path)
+def _is_carried(suffix: str) -> bool:
+    return suffix in SUFFIXES or _FORMER.fullmatch(suffix) is not None
+
+
+def _has_content(path: Path) -> bool:
+    """Return whether a file is there; an empty one is what a crash left."""
+    return path.exists() and path.stat().st_size > 0
+
+
+def _add(path: Path, brought: bytes, data: Path) -> None:
+    """Add what only the brought list has: a revocation must stay on every machine."""
+    merged = revocations.merge_log(path, brought)
+    if merged == path.read_bytes():
+        return
+    # An owner numbers its next lines by the list as it was.
+    refused = ownership_error(data) if (data / files.DATA_FILE).exists() else None
+    if refused is not None:
+        raise SecretFileError(f"{path} has to change, which needs a stopped store: {refused}") from refused
+    _write(path, merged, replaces=True)
+
+
+def _write(path: Path, content: bytes, *, replaces: bool) -> None:
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    files.create_file(part, content)
+    try:
+        files.sync_file(part)
+        if replaces:
+            part.replace(path)
+        else:
+            path.hardlink_to(part)  # which a server may have made meanwhile
+    finally:
+        part.unlink(missing_ok=True)
     files.sync_folder(path.parent)
 
 
@@ -158,6 +196,5 @@ def _bound(head: _Head) -> bytes:
 
 
 def _key(head: _Head, passphrase: str) -> bytes:
-    return hashlib.scrypt(
-        passphrase.encode(), salt=head.salt, n=_N, r=_R, p=1, maxmem=_SCRYPT_BYTES, dklen=_KEY_BYTES
-    )
+    words = unicodedata.normalize("NFC", passphrase).encode()  # macOS and Linux may compose it otherwise
+    return hashlib.scrypt(words, salt=head.salt, n=_N, r=_R, p=1, maxmem=_SCRYPT_BYTES, dklen=_KEY_BYTES)
