@@ -197,7 +197,14 @@ class _Link:
                     if error.status not in _TEMPORARY and error.status < HTTPStatus.INTERNAL_SERVER_ERROR:
                         logger.error("%s; it will not be tried again", sentence)  # noqa: TRY400
                         break
+            self._take_waiting()
             await self._deliver(self._ledger.ended(sentence))
+
+    def _take_waiting(self) -> None:
+        """Record the messages that wait to be sent, so that requests among them get an answer."""
+        with suppress(anyio.WouldBlock, anyio.EndOfStream):
+            while True:
+                self._ledger.sending(self._outbound.receive_nowait().message)
 
     async def wait_disconnected(self) -> None:
         """Wait briefly until no connection is left that would end when the client leaves."""

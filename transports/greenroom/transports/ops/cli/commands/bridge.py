@@ -10,11 +10,13 @@ import argparse
 import os
 import select
 from codecs import BOM_UTF8
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING, Final
 
 import anyio
+import msgspec
 import trio
 from mcp.shared.message import SessionMessage
 from mcp_types import (
@@ -75,12 +77,19 @@ async def bridge(chosen: argparse.Namespace, resolved: Resolved) -> int:
     """Carry the messages of one client until its input ends; return the exit code."""
     settings = resolved.settings
     start_logging(settings.log_level)
+    left: list[bytes] = []
     try:
         place = place_of(chosen.url)
         async with connect(place, _find_server(place, settings), settings) as (inbound, outbound):
-            return await _carry(inbound, outbound, settings)
+            code = await _carry(inbound, outbound, settings, left)
+        if code == exit_codes.OK or not left:
+            return code
+        sentence = f"the connection to {place.url} has ended, and this was not sent; start anew"
     except* RemoteServerError as group:
         sentence = str(leaf_errors(group)[0])
+    if left:
+        with claim_stdio() as pipe, suppress(OSError):
+            os.write(pipe.output, b"".join(error_line(each, INVALID_REQUEST, sentence) for each in left))
     if not os.isatty(0):
         with trio.move_on_after(_REFUSAL_SECONDS):
             await refuse_stdio(sentence, limit=settings.max_frame)
@@ -96,14 +105,18 @@ def _find_server(place: Place, settings: Settings) -> RemoteServer:
     return server
 
 
-async def _carry(inbound: Inbound, outbound: Outbound, settings: Settings) -> int:
+async def _carry(inbound: Inbound, outbound: Outbound, settings: Settings, left: list[bytes]) -> int:
+    """Carry messages; at the end ``left`` has the ids of the requests without an answer."""
     with claim_stdio() as pipe:
         async with (
             trio.lowlevel.FdStream(duplicate(pipe.input)) as source,
             trio.lowlevel.FdStream(duplicate(pipe.output)) as sink,
         ):
             carrier = _Carrier(source, settings.max_frame, sink, inbound, outbound)
-            return await carrier.run(settings.request_timeout)
+            try:
+                return await carrier.run(settings.request_timeout)
+            finally:
+                left += carrier.unanswered()
 
 
 class _Carrier:
@@ -126,11 +139,12 @@ class _Carrier:
         self._writing = trio.Lock()
         self._open: set[RequestId] = set()
         self._answered = trio.lowlevel.ParkingLot()
+        self._send_line, self._queue = trio.open_memory_channel[bytes | Oversized](inf)
 
     async def run(self, patience: float) -> int:
         """Carry until all is answered after the input's end, or the connection is lost."""
         code = exit_codes.OK
-        lines, queue = trio.open_memory_channel[bytes | Oversized](inf)
+        lines, queue = self._send_line, self._queue
         async with trio.open_nursery() as nursery:
 
             async def in_and_end() -> None:
@@ -149,6 +163,10 @@ class _Carrier:
                     await self._answered.park()
             nursery.cancel_scope.cancel()
         return code
+
+    def unanswered(self) -> list[bytes]:
+        """Return the ids of the requests that got no answer, as JSON."""
+        return [*map(msgspec.json.encode, self._open), *_requests_in(self._queue)]
 
     async def _receive(
         self, queue: trio.MemoryReceiveChannel[bytes | Oversized]
@@ -208,6 +226,17 @@ class _Carrier:
     async def _write(self, line: bytes) -> None:
         async with self._writing:
             await self._sink.send_all(line)
+
+
+def _requests_in(queue: trio.MemoryReceiveChannel[bytes | Oversized]) -> Iterator[bytes]:
+    """Yield the ids of the requests that still wait."""
+    with suppress(trio.WouldBlock, trio.EndOfChannel):
+        while True:
+            line = queue.receive_nowait()
+            with suppress(FrameError):
+                frame = None if isinstance(line, Oversized) else parse_frame(line)
+                if frame is not None and frame.is_request and frame.id is not None:
+                    yield frame.id
 
 
 def _parsed(line: bytes | Oversized) -> JSONRPCMessage:
