@@ -20,6 +20,7 @@ import msgspec
 import pytest
 import trio
 from support.hook_inputs import KEY, called, line, returned, said, transcript
+from support.repositories import repository
 
 from greenroom.actors import Agent, Principal, TakeHookEvent, open_greenroom
 from greenroom.actors.hooks.actor import hook_address
@@ -158,8 +159,7 @@ def test_an_exclusion_counts_in_the_folder_of_its_line(tmp_path: Path) -> None:
 
 @pytest.mark.promise("hooks.told-once", "hook-context.own")
 def test_what_was_said_in_a_project_is_told_as_of_that_project(tmp_path: Path) -> None:
-    app, other = tmp_path / "app", tmp_path / "other"
-    (app / ".git").mkdir(parents=True)
+    app, other = repository(tmp_path / "app"), tmp_path / "other"
     path = transcript(tmp_path, cd(app, "a"), cd(app / "src", "b"), cd(other, "c"), said("user", "d"))
     assert stop_in(tmp_path, other)
     assert by_folder(tmp_path / "store") == {"app": ["a", "b"], "other": ["c", "d"]}

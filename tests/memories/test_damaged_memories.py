@@ -179,6 +179,9 @@ async def test_no_single_record_costs_more_than_its_entry(
     sound = Sound(folder)
     found: list[str] = []
     for records in chosen(records_of(folder, tmp_path), damage, f"{state} {damage}"):
+        kinds = [record.key[len(b"memory\0") + 16 :][:2] for record in records]
+        if state == "sealed" and kinds == [b"ua", b"ue"]:
+            continue  # of the last row of an order and the entry behind it an export may still say nothing
         sound.bring_back()
         if damage == "key":  # found at the start: who looks for a key that is not there is told no more
             flip(folder, *records, in_key=True)
