@@ -201,7 +201,7 @@ class _Link:
             await self._deliver(self._ledger.ended(sentence))
 
     def _take_waiting(self) -> None:
-        """Record the messages that wait to be sent, so that requests among them get an answer."""
+        """Record the messages that wait to be sent: requests among them get an answer."""
         with suppress(anyio.WouldBlock, anyio.EndOfStream):
             while True:
                 self._ledger.sending(self._outbound.receive_nowait().message)
