@@ -215,7 +215,7 @@ async def test_a_killed_server_loses_only_what_may_have_been_done(machines: Mach
                 "tools/call", name="start_session", arguments={"purpose": "to be killed"}
             )
             asked = await client.until(method="roots/list")
-            await client.send({"id": asked["id"], "result": {"roots": [{"uri": "file:///work/atlas"}]}})
+            await client.send({"id": asked["id"], "result": {"roots": [{"uri": "file:///home/ann/atlas"}]}})
             session = (await client.until(id=created))["result"]["structuredContent"]["session_id"]
             uri = f"session://{session}"
             assert "result" in await client.until(id=await client.request("resources/subscribe", uri=uri))

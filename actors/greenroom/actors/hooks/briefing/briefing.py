@@ -90,8 +90,8 @@ async def build_briefing(
     has = set(state.lines)
     room = _Room(budget, has)
     if last is not None:
-        told = _last(last, recent, context.principal)
-        room.add("How the last session ended", told, "last", MOST_LAST_TOKENS)
+        ending = _last(last, recent, context.principal)
+        room.add("How the last session ended", ending, "last", MOST_LAST_TOKENS)
     room.add("Open work", _open_work(works, since), "work")
     room.add_known(known, context.principal)
     room.add("Decisions", _decisions(works), "decisions")

@@ -139,12 +139,12 @@ class _Carrier:
         self._writing = trio.Lock()
         self._open: set[RequestId] = set()
         self._answered = trio.lowlevel.ParkingLot()
-        self._send_line, self._queue = trio.open_memory_channel[bytes | Oversized](inf)
+        self._lines, self._queue = trio.open_memory_channel[bytes | Oversized](inf)
 
     async def run(self, patience: float) -> int:
         """Carry until all is answered after the input's end, or the connection is lost."""
         code = exit_codes.OK
-        lines, queue = self._send_line, self._queue
+        lines, queue = self._lines, self._queue
         async with trio.open_nursery() as nursery:
 
             async def in_and_end() -> None:
