@@ -44,6 +44,8 @@ async def test_it_says_what_was_given_to_whom_and_why_and_whether_it_was_used(tm
         "  for the prompt: Which port has staging?\u240a",
         f"  {found}: used by {used:%Y-%m-%d %H:%M:%S} UTC",
     ]
-    assert (
-        " UTC  session-start (startup) of claude-code, session s2, agent claude-code: 4 memories" in lines[0]
-    )
+    start = " UTC  session-start (startup) of claude-code, session s2, agent claude-code"
+    assert f"{start}: 4 memories and 1 line, " in lines[0]
+    others = lines[1:-3]
+    assert len(others) == 4
+    assert all(" in user:ann, version 1: not seen to be used" in each for each in others)
