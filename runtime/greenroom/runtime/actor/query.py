@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -96,24 +96,6 @@ class IndexReader:
     def is_of(self, error: RecordDamagedError, address: Address) -> bool:
         """Return whether a damaged row belongs to an actor."""
         return error.key.endswith(lmdb_keys.tag_of(address, self._services.blinder))
-
-    def cached(self, make: Callable[[], T]) -> T:
-        """Return the value that ``make`` returned at its first call: a cache for queries.
-
-        It is kept until the runtime ends, in this process only. Check cached rows against `changed_since`.
-        """
-        found: T | None = self._services.query_caches.get(make)
-        if found is None:
-            found = self._services.query_caches[make] = make()
-        return found
-
-    def changed_since(self, index: str, since: int | None) -> tuple[int, list[Address] | None]:
-        """Return a number for the next ``since``, and the actors whose rows have changed.
-
-        These are None if all rows must be read. Call it before the query first yields.
-        """
-        self._check(index)
-        return self._services.row_changes.since(index, since)
 
     def append_soon(self, journal: str, value: Any) -> None:
         """Append a row to a journal with a later commit; see `Context.append_soon`."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from greenroom.runtime.actor.journal_buffer import JournalBuffer
 from greenroom.runtime.base.address import Address
@@ -15,53 +14,9 @@ from greenroom.runtime.journal.checkpoints import CheckpointFile
 from greenroom.runtime.journal.secrets import Secret
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.lmdb.environment import ACTORS
-from greenroom.runtime.lmdb.keys import Index, index_prefix
+from greenroom.runtime.lmdb.keys import Index
 from greenroom.runtime.lmdb.snapshot import CachedSnapshot
 from greenroom.runtime.store.store import Store
-
-REMEMBERED: Final = 65_536
-"""The most changed actors kept for each index; a reader that is further behind reads everything again."""
-
-
-class RowChanges:
-    """The actors whose rows changed, by index, in the order of their last change.
-
-    Only indexes that were queried are tracked; others cost nothing.
-    """
-
-    def __init__(self) -> None:
-        self._number = 0
-        self._changed: dict[bytes, OrderedDict[Address, int]] = {}
-        self._forgotten: dict[bytes, int] = {}
-
-    def note(self, address: Address, rows: Iterable[bytes]) -> None:
-        """Record that rows with these keys were committed, before the reply."""
-        for prefix, changed in self._changed.items():
-            if any(row.startswith(prefix) for row in rows):
-                self._number += 1
-                changed[address] = self._number
-                changed.move_to_end(address)
-                if len(changed) > REMEMBERED:
-                    self._forgotten[prefix] = changed.popitem(last=False)[1]
-
-    def since(self, index: str, number: int | None) -> tuple[int, list[Address] | None]:
-        """Return the number of the last change, and the actors changed after ``number``.
-
-        The actors are None if they are not known.
-        """
-        prefix = index_prefix(index)
-        changed = self._changed.get(prefix)
-        if changed is None:
-            changed = self._changed[prefix] = OrderedDict()
-            return self._number, None
-        if number is None or number < self._forgotten.get(prefix, 0):
-            return self._number, None
-        found: list[Address] = []
-        for address, last in reversed(changed.items()):
-            if last <= number:
-                break
-            found.append(address)
-        return self._number, found
 
 
 class RuntimeServices:
@@ -91,8 +46,6 @@ class RuntimeServices:
         self.random = randomness
         self.should_yield = should_yield
         self.last_number = 0
-        self.row_changes = RowChanges()
-        self.query_caches: dict[Callable[[], Any], Any] = {}
         self.sidecar: Any = None
         self.has_subscribers: Callable[[str], bool] = lambda _: False
 

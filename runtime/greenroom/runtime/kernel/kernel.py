@@ -517,8 +517,6 @@ class Kernel:
                 del overlay[key]
         if activation.last_unit is unit:
             activation.last_unit = None
-        if effects.rows:
-            self._services.row_changes.note(activation.address, effects.rows)
         for row, address, message in effects.tells:
             self.outbox.dispatch(row, address, message)
         if effects.next_due is not None:
