@@ -49,6 +49,7 @@ def stop(home: Path, folder: Path, **variables: str) -> list[str]:
     """Tell the end of a turn in a folder; return what of it waits then."""
     lines = (
         said("user", "Use tabs."),
+        returned("0", "nobody knows of what"),
         called("Write", "1", file_path=str(folder / "private" / "plan.md")),
         returned("1", "ok"),
         called("Bash", "2", command="cat 'private/plan.md' | wc"),

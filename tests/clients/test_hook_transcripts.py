@@ -132,6 +132,19 @@ def test_each_line_is_told_once_and_a_line_under_way_when_it_is_whole(tmp_path: 
 
 
 @pytest.mark.promise("hooks.told-once")
+def test_a_result_is_told_with_its_call_wherever_the_line_of_that_stands(tmp_path: Path) -> None:
+    path = transcript(tmp_path, said("user", "a"), called("Bash", "t1", command="make"))
+    first = tail(path)
+    path.write_text(
+        path.read_text() + returned("t1", "made") + returned("t2", "tested") + returned("t3", "?")
+    )
+    path.write_text(path.read_text() + called("Bash", "t2", command="test") + said("assistant", "b"))
+    found = tail(path, first.kept).turns
+    assert [turn.call.command if turn.call else turn.text for turn in found] == ["make", "test", "", "b"]
+    assert texts(tail(path)) == ["a", "made", "tested", "?", "b"]
+
+
+@pytest.mark.promise("hooks.told-once")
 def test_a_file_that_was_written_anew_is_told_from_its_beginning(tmp_path: Path) -> None:
     path = transcript(tmp_path, said("user", "a"), said("user", "b"))
     kept = tail(path).kept

@@ -108,11 +108,18 @@ def turns_of_event(hook_input: HookInput) -> list[RawTurn]:
 
 
 def _without_excluded(turns: list[RawTurn], hook_input: HookInput) -> list[RawTurn]:
-    """Leave out the calls whose file is excluded, or whose command names an excluded one."""
+    """Leave out the calls whose file is excluded, or whose command names an excluded one.
+
+    The result of an unknown call may be of such a file, so it is left out, too.
+    """
     excludes = hook_input.excludes
     if excludes is None:
         return turns
-    return [turn for turn in turns if turn.call is None or not any(map(excludes, {*_named_in(turn.call)}))]
+    return [
+        turn
+        for turn in turns
+        if turn.call is None or (turn.call.tool and not any(map(excludes, {*_named_in(turn.call)})))
+    ]
 
 
 def _named_in(call: ToolCall) -> Iterator[str]:

@@ -90,13 +90,23 @@ def read_tail(path: str, place: Transcripts, kept: ReadOffset | None) -> tuple[l
         size = os.fstat(file.fileno()).st_size
         is_known = kept is not None and kept.offset <= size and _mark(file, kept.offset) == kept.mark
         start = kept.offset if kept is not None and is_known else 0
-        talk = Conversation(place.reader)
+        first = b""
         if place.reader == "rollout":  # its first line tells who began the session
             first = next(iter(_Lines(file, 0, min(size, _CHUNK))), b"")
-            list(talk.turns_in(first))
         lines = _Lines(file, start, size)
-        turns = _newest(turn for line in lines for turn in talk.turns_in(line))
+        talk = Conversation(place.reader)
+        turns = _turns(talk, first, lines)
+        if talk.lacks_call:  # its line was read before, or follows that of the result
+            talk = Conversation(place.reader)
+            _turns(talk, first, _Lines(file, max(0, start - _CHUNK), lines.end))
+            turns = _turns(Conversation(place.reader, talk.calls), first, _Lines(file, start, lines.end))
         return turns, ReadOffset(offset=lines.end, mark=_mark(file, lines.end))
+
+
+def _turns(talk: Conversation, first: bytes, lines: Iterable[bytes]) -> list[RawTurn]:
+    """Return the newest turns of lines, of which the first one of the file tells more."""
+    list(talk.turns_in(first))
+    return _newest(turn for line in lines for turn in talk.turns_in(line))
 
 
 class _Lines:

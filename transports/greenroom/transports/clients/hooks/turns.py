@@ -14,8 +14,8 @@ from greenroom.transports.clients.hooks.dialects import Reader
 from greenroom.transports.clients.hooks.tool_calls import ToolCall, parse_call, with_result
 
 Role = Literal["user", "assistant", "tool"]
-_MAX_OPEN: Final = 200
-"""At most this many calls without a result are remembered."""
+_MAX_CALLS: Final = 200
+"""At most this many calls are remembered: the newest."""
 _REMINDER: Final = "<system-reminder"
 _INSERTED: Final = rf"(?s){_REMINDER}\b[^>]*>.*?(?:</system-reminder>|\Z)"  # compiled at first use, as below
 _QUERY: Final = ("<user_query>", "</user_query>")
@@ -79,11 +79,21 @@ class RawTurn(NamedTuple):
 
 
 class Conversation:
-    """Parses turns line by line; yields a tool call together with its result."""
+    """Parses turns line by line; yields a tool call together with its result.
 
-    def __init__(self, reader: Reader) -> None:
+    Args:
+        reader: The format of the lines.
+        calls: Calls of other lines, by their ids.
+
+    Attributes:
+        calls: The newest calls, by their ids.
+        lacks_call: Whether a result came without its call.
+    """
+
+    def __init__(self, reader: Reader, calls: Mapping[str, ToolCall] | None = None) -> None:
         self._read = self._message if reader == "messages" else self._item
-        self._open: dict[str, ToolCall] = {}
+        self.calls = dict(calls or {})
+        self.lacks_call = False
         self._is_rollout = reader == "rollout"
         self._meta: dict[str, Any] | None = None  # of a session of Codex, by the first line of its rollout
         self._folder = ""  # the last one of a rollout
@@ -165,13 +175,14 @@ class Conversation:
 
     def _remember(self, key: object, call: ToolCall) -> None:
         if isinstance(key, str):
-            self._open[key] = call
-            if len(self._open) > _MAX_OPEN:
-                del self._open[next(iter(self._open))]
+            self.calls[key] = call
+            if len(self.calls) > _MAX_CALLS:
+                del self.calls[next(iter(self.calls))]
 
     def _result(self, key: object, result: object, *, failed: bool = False) -> RawTurn:
-        call = self._open.pop(key, ToolCall("")) if isinstance(key, str) else ToolCall("")
-        done = with_result(call, result, failed=failed)
+        call = self.calls.get(key) if isinstance(key, str) else None
+        self.lacks_call |= call is None
+        done = with_result(call or ToolCall(""), result, failed=failed)
         return RawTurn("tool", done.output, done)
 
 
