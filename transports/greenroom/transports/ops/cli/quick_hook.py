@@ -97,17 +97,20 @@ def _reply(arguments: Sequence[str], run: Run) -> Any:
 
 
 def _tell(folder: str, request: Mapping[str, Any], switches: Switches, patience: float, run: Run) -> Any:
-    """Let the owner enqueue an event, or do it here and notify the owner."""
-    is_there = True
+    """Let the owner enqueue an event, or do it here and notify the owner.
+
+    A process may become the owner meanwhile, so one is notified even if there was none.
+    """
+    is_silent = False
     try:
         if not switches.has_exclusions:
             return _ask(folder, request, patience)
-    except (NoOwnerError, SilentOwnerError):
-        is_there = False
-    except ControlSocketError:  # what the owner could not do is tried here
+    except SilentOwnerError:
+        is_silent = True
+    except (NoOwnerError, ControlSocketError):  # what the owner could not do is tried here
         pass
     try:
-        if _enqueue(folder, request, switches) and is_there:
+        if _enqueue(folder, request, switches) and not is_silent:
             with suppress(NoOwnerError, ControlSocketError):  # without an owner that replies the event waits
                 _ask(folder, {"op": "drain"}, patience)
     except _UnableError:

@@ -322,14 +322,15 @@ async def _control(
 ) -> None:
     """Serve the control socket and drain the spool while this process owns the folder.
 
+    The spool is drained once the socket is ready: what is put there before needs no notice, the rest has one.
     An owner reports its start once the socket is ready; an attached process, at once.
     """
     if is_attached := runtime.role != "owner":
         task_status.started()
         await runtime.wait_until_owner()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(drain.run)
         await nursery.start(served)
+        nursery.start_soon(drain.run)
         if not is_attached:
             task_status.started()
 
