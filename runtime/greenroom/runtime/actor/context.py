@@ -24,6 +24,7 @@ from greenroom.runtime.lmdb import keys
 from greenroom.runtime.lmdb.environment import ACTORS
 from greenroom.runtime.lmdb.key_blinding import plain_key, strip_plain_key, with_plain_key
 from greenroom.runtime.lmdb.keys import MAX_KEY_BYTES
+from greenroom.runtime.lmdb.recent import merge_over
 from greenroom.runtime.lmdb.snapshot import OnDamage, is_among
 from greenroom.runtime.lmdb.write_batch import PAGE, Changes, Revocation
 
@@ -112,7 +113,7 @@ class Context:
         if not pending:
             yield from (key[cut:] for key in stored)
             return
-        for key, _ in _merge_pending(((key, b"") for key in stored), pending, reverse=False):
+        for key, _ in merge_over(((key, b"") for key in stored), pending):
             yield key[cut:]
 
     def _find_pending(self, begin: bytes, first: bytes | None, *, reverse: bool = False) -> Changes:
@@ -210,7 +211,7 @@ class Context:
         report = self._skip_written(on_damage)
         stored = self._services.store.scan(ACTORS, begin, start=first, reverse=reverse, on_damage=report)
         pending = self._find_pending(begin, first, reverse=reverse)
-        for key, payload in _merge_pending(stored, pending, reverse=reverse) if pending else stored:
+        for key, payload in merge_over(stored, pending, reverse=reverse) if pending else stored:
             if actor_keys.blinder is None:
                 yield key[cut:], keys.decode(payload, of)
             else:
@@ -439,20 +440,3 @@ class Context:
     def _row_key(self, index: str, hidden: bytes) -> bytes:
         """Return the store's key of a row, as `lmdb.keys.row_key` does."""
         return self._services.prefixes[index] + hidden.replace(b"\0", b"\0\xff") + self._actor_keys.row_tail
-
-
-def _merge_pending(
-    stored: Iterator[tuple[bytes, bytes]], pending: dict[bytes, bytes | None], *, reverse: bool
-) -> Iterator[tuple[bytes, bytes]]:
-    """Yield stored records in key order, merged with pending puts and deletes."""
-    waiting = sorted(pending, reverse=not reverse)  # the next one is at the end
-    for key, payload in stored:
-        while waiting and (waiting[-1] > key if reverse else waiting[-1] < key):
-            fresh = waiting.pop()
-            if (added := pending[fresh]) is not None:
-                yield fresh, added
-        if key not in pending:
-            yield key, payload
-    for fresh in reversed(waiting):
-        if (added := pending[fresh]) is not None:
-            yield fresh, added

@@ -33,6 +33,10 @@ class RecordCodec(Protocol):
         """
         ...
 
+    def mend(self, key: bytes, record: bytes) -> bytes | None:
+        """Return the payload of a damaged record if it can be found out, with its key known."""
+        ...
+
 
 class PlainCodec:
     """A version byte, a CRC-32 over key and payload, and the payload as it is."""
@@ -55,6 +59,20 @@ class PlainCodec:
                 key, "does not match its checksum", _stored_key(key, payload, computed ^ checksum)
             )
         return payload
+
+    def mend(self, key: bytes, record: bytes) -> bytes | None:
+        """Return the payload if one bit of the record was flipped."""
+        if len(record) < _HEADER.size:
+            return None
+        _, checksum = _HEADER.unpack_from(record)
+        payload = record[_HEADER.size :]
+        difference = crc32(payload, crc32(key)) ^ checksum
+        if difference.bit_count() <= 1:  # the flipped bit is in the version or in the checksum itself
+            return payload
+        bit = flipped_bit.in_crc(difference, len(key) + len(payload))
+        if bit is None or bit.place < len(key):
+            return None
+        return flipped_bit.flip(key + payload, bit)[len(key) :]
 
 
 @lru_cache(maxsize=64)  # a record of 64 KiB takes 45 ms, again after each write of its page

@@ -26,8 +26,11 @@ INDEXES: Final = 1
 META: Final = 2
 """The table of the runtime's records about the whole store."""
 
-FORMAT_VERSION: Final = 3
-"""The store format: 2 added encryption, 3 added prefixes in the ids of chunks."""
+RECENT_TABLE: Final = b"recent"
+"""The table of changes that are not in their tables yet; see `lmdb.recent`."""
+
+FORMAT_VERSION: Final = 4
+"""The store format: 2 added encryption, 3 prefixes in the ids of chunks, 4 the table of recent rows."""
 # In LMDB's unnamed table, unsealed, because they are read before any codec is known.
 # A file that replaces a store keeps IDENTITY_KEYS.
 FORMAT_KEY: Final = b"greenroom.format"
@@ -68,7 +71,7 @@ def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environ
         mode=files.FILE_MODE,
         sync=sync,
         metasync=sync,
-        max_dbs=len(TABLES),
+        max_dbs=len(TABLES) + 1,
         max_readers=MAX_READERS,
         max_spare_txns=1,
     )
@@ -82,7 +85,7 @@ def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environ
                 write_format(transaction)
             if transaction.get(STORE_KEY) is None:
                 transaction.put(STORE_KEY, secrets.token_hex(8).encode())
-        for name in TABLES:
+        for name in (*TABLES, RECENT_TABLE):
             environment.open_db(name)
         if new:
             files.sync_file(path)
@@ -126,10 +129,13 @@ def forget_unneeded_secret(path: Path, needing: Iterable[str]) -> bool:
     room = path.stat().st_size + MIN_SIZE
     try:
         with lmdb.open(
-            os.fspath(path), subdir=False, lock=False, max_dbs=len(TABLES), map_size=room
+            os.fspath(path), subdir=False, lock=False, max_dbs=len(TABLES) + 1, map_size=room
         ) as environment:
             actors = environment.open_db(TABLES[ACTORS], create=False)
+            recent = environment.open_db(RECENT_TABLE)
             with environment.begin(write=True) as transaction:
+                if transaction.stat(recent)["entries"]:  # they may be such records
+                    return False
                 for kind in needing:
                     prefix = kind.encode() + b"\0"
                     with transaction.cursor(actors) as cursor:

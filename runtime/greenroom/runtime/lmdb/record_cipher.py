@@ -21,6 +21,7 @@ import hashlib
 import hmac
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from typing import Final
 
@@ -163,6 +164,16 @@ class SealedCodec:
             return decrypt(record[_NONCE], record[_HEAD_BYTES:], key)
         except (InvalidTag, ValueError) as error:
             raise damage_error(key, "does not match its seal", self._stored_key(key, record)) from error
+
+    def mend(self, key: bytes, record: bytes) -> bytes | None:
+        """Return the payload if one bit of the record was flipped, and the record is short."""
+        if len(record) > _MOST_BYTES:
+            return None
+        for bit in range(8 * len(record)):
+            tried = flip(record, Bit(bit // 8, 1 << bit % 8))
+            with suppress(InvalidTag, ValueError):
+                return self._cipher(tried[:_SUB_KEY_END]).decrypt(tried[_NONCE], tried[_HEAD_BYTES:], key)
+        return None
 
     def _stored_key(self, key: bytes, record: bytes) -> bytes | None:
         """Return the key under which a record with one flipped bit was sealed, or None."""

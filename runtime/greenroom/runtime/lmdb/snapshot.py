@@ -11,6 +11,8 @@ import lmdb
 from greenroom.runtime.base.errors import RecordDamagedError
 from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.lmdb.environment import store_error
+from greenroom.runtime.lmdb.recent import RecentRows, merge_over
+from greenroom.runtime.lmdb.write_batch import Changes
 
 OnDamage = Callable[[RecordDamagedError], None]
 """Called with each damaged record in the range of a scan; the scan then goes on.
@@ -21,19 +23,29 @@ The error then has the key under which the record lies, perhaps outside the rang
 
 
 class Snapshot:
-    """A read transaction: the rows as they were when it began."""
+    """A read transaction: the rows as they were when it began, with the recent rows over the tables."""
 
-    __slots__ = ("_codec", "_tables", "_transaction")
+    __slots__ = ("_codec", "_recent", "_tables", "_transaction")
 
     def __init__(
-        self, transaction: lmdb.Transaction[bytes], tables: Sequence[Any], codec: RecordCodec
+        self,
+        transaction: lmdb.Transaction[bytes],
+        tables: Sequence[Any],
+        codec: RecordCodec,
+        recent: RecentRows,
     ) -> None:
         self._transaction = transaction
         self._tables = tables
         self._codec = codec
+        self._recent = recent
 
     def get(self, table: int, key: bytes) -> bytes | None:
         """Return the payload under ``key``, or None."""
+        recent = self._recent.changes[table]
+        return recent[key] if key in recent else self._stored(table, key)
+
+    def _stored(self, table: int, key: bytes) -> bytes | None:
+        """Return the payload of a record in its table, or None."""
         record = self._transaction.get(key, db=self._tables[table])
         return None if record is None else self._codec.open(key, record)
 
@@ -50,6 +62,15 @@ class Snapshot:
 
         It also meets damaged records whose original keys begin with ``prefix``, or may do so; see `OnDamage`.
         """
+        recent = self._recent.among(table, prefix, start, reverse=reverse)
+        report = _not_of(recent, on_damage)
+        stored = self._stored_rows(table, prefix, start, reverse=reverse, on_damage=report)
+        return merge_over(stored, recent, reverse=reverse) if recent else stored
+
+    def _stored_rows(
+        self, table: int, prefix: bytes, start: bytes | None, *, reverse: bool, on_damage: OnDamage | None
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the rows of a table, as `scan` does."""
         with self._transaction.cursor(self._tables[table]) as cursor:
             if not (_seek_back if reverse else _seek)(cursor, prefix, start):
                 return
@@ -70,6 +91,14 @@ class Snapshot:
 
     def keys(self, table: int, prefix: bytes, *, start: bytes | None = None) -> Iterator[bytes]:
         """Yield the keys that begin with ``prefix``, in order; their records may be damaged."""
+        recent = self._recent.among(table, prefix, start)
+        stored = self._stored_keys(table, prefix, start)
+        if not recent:
+            return stored
+        return (key for key, _ in merge_over(((key, b"") for key in stored), recent))
+
+    def _stored_keys(self, table: int, prefix: bytes, start: bytes | None) -> Iterator[bytes]:
+        """Yield the keys of a table, as `keys` does."""
         with self._transaction.cursor(self._tables[table]) as cursor:
             if _seek(cursor, prefix, start):
                 yield from takewhile(lambda key: key.startswith(prefix), cursor.iternext(values=False))
@@ -88,25 +117,32 @@ class TableView(Protocol):
 class CachedSnapshot:
     """A view of one table's committed rows, shared from the first `get` to `close`.
 
-    Opening a view costs more than a read, so many reads share one view. Close it soon. ``report`` gets the
-    damage of a record before it is raised.
+    Opening a view costs more than a read, so many reads share one view. Close it soon. ``begin`` returns a
+    view and the recent rows over it; ``report`` gets the damage of a record before it is raised.
     """
 
-    __slots__ = ("_begin", "_report", "_unseal", "_view")
+    __slots__ = ("_begin", "_recent", "_report", "_unseal", "_view")
 
     def __init__(
-        self, begin: Callable[[], TableView], unseal: Callable[[bytes, bytes], bytes], report: OnDamage
+        self,
+        begin: Callable[[], tuple[TableView, Changes]],
+        unseal: Callable[[bytes, bytes], bytes],
+        report: OnDamage,
     ) -> None:
         self._begin = begin
         self._unseal = unseal
         self._report = report
         self._view: TableView | None = None
+        self._recent: Changes = {}
 
     def get(self, key: bytes) -> bytes | None:
         """Return the payload under ``key``, or None."""
         view = self._view
         if view is None:
-            view = self._view = self._begin()
+            view, self._recent = self._begin()
+            self._view = view
+        if key in self._recent:
+            return self._recent[key]
         try:
             record = view.get(key)
             return None if record is None else self._unseal(key, record)
@@ -119,8 +155,23 @@ class CachedSnapshot:
     def close(self) -> None:
         """End the view; the next `get` opens a new one."""
         if self._view is not None:
-            view, self._view = self._view, None
+            view, self._view, self._recent = self._view, None, {}
             view.abort()
+
+
+def _not_of(recent: Changes, on_damage: OnDamage | None) -> OnDamage | None:
+    """Return what handles damage, without records that recent rows replace."""
+    if not recent:
+        return on_damage
+
+    def report(error: RecordDamagedError) -> None:
+        if error.key in recent:
+            return
+        if on_damage is None:
+            raise error
+        on_damage(error)
+
+    return report
 
 
 def is_among(key: bytes, prefix: bytes, start: bytes | None, *, reverse: bool) -> bool:

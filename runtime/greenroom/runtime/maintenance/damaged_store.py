@@ -11,12 +11,14 @@ from typing import Final, NamedTuple
 
 from greenroom.runtime.base.errors import StoreDamagedError
 from greenroom.runtime.lmdb.encryption import Encryption, unseal
-from greenroom.runtime.lmdb.environment import ACTORS, INDEXES, SEAL_KEY, TABLES
+from greenroom.runtime.lmdb.environment import ACTORS, INDEXES, RECENT_TABLE, SEAL_KEY, TABLES
 from greenroom.runtime.lmdb.key_blinding import NAME_BYTES
 from greenroom.runtime.lmdb.pages import Page
+from greenroom.runtime.lmdb.recent import merge_over, unpack
 from greenroom.runtime.maintenance.orphan_pages import Orphans, recover_tables
 from greenroom.runtime.store.page_proofs import Prover, Tree, child_of
 
+_RECENT: Final = len(TABLES)
 _OWN: Final = b"!"
 _AFTER_OWN: Final = b'"'
 
@@ -73,7 +75,7 @@ class DamagedStore:
         head = max(prover.heads())
         self.names = prover.names(head)
         try:
-            self._trees = prover.tables(self.names)
+            self._trees = [*prover.tables(self.names), prover.recent(self.names)]
             self._orphans = Orphans(prover, head, [self.names, *self._trees])
         except StoreDamagedError:
             self.names, self._trees = recover_tables(prover, head)
@@ -84,17 +86,27 @@ class DamagedStore:
         self.codec, self.blinder = opened.codec, opened.blinder
         self.gaps: list[list[Gap]] = []
         self.missing_rows = sum(tree.rows for tree in self._trees)
-        for table in range(len(TABLES)):
+        for table in range(len(self._trees)):
             found: list[Gap] = []
-            for each in self.salvage(table):
+            for each in self._salvage(table):
                 if isinstance(each, Gap):
                     found.append(each)
                 else:
                     self.missing_rows = max(0, self.missing_rows - 1)
             self.gaps.append(found)
+        self._recent = self._read_recent()
 
-    def salvage(self, table: int) -> Iterator[Sound | Gap]:
-        """Yield the sound rows of a table and the gaps between them, in order."""
+    def _read_recent(self) -> list[dict[bytes, bytes | None]]:
+        """Return the sound recent rows by table, None for a deletion; see `lmdb.recent`."""
+        found: list[dict[bytes, bytes | None]] = [{} for _ in TABLES]
+        for each in self._salvage(_RECENT):
+            row = unpack(self.codec.open(*each)) if isinstance(each, Sound) else None
+            if row is not None:
+                found[row.table][row.key] = row.record
+        return found
+
+    def _salvage(self, table: int) -> Iterator[Sound | Gap]:
+        """Yield the sound rows in the pages of a table and the gaps between them, in order."""
         tree = self._trees[table]
         if tree.rows or tree.depth:
             yield from self._salvage_below(tree, tree.root, tree.depth, b"", None)
@@ -154,12 +166,13 @@ class DamagedStore:
             yield Gap(after, upper, why, tuple(lost))
 
     def sound(self, table: int) -> Iterator[Sound]:
-        """Yield the sound rows of a table."""
-        return (each for each in self.salvage(table) if isinstance(each, Sound))
+        """Yield the sound rows of a table, with the recent rows over them, in order."""
+        stored = ((each.key, each.record) for each in self._salvage(table) if isinstance(each, Sound))
+        return (Sound(key, record) for key, record in merge_over(stored, self._recent[table]))
 
     def ranges(self) -> Iterator[MissingRange]:
         """Yield the ranges with missing rows, for people."""
-        for name, gaps in zip(TABLES, self.gaps, strict=True):
+        for name, gaps in zip((*TABLES, RECENT_TABLE), self.gaps, strict=True):
             for gap in gaps:
                 end = "" if gap.end is None else key_text(gap.end)
                 yield MissingRange(name.decode(), key_text(gap.start), end, gap.why)
@@ -167,11 +180,13 @@ class DamagedStore:
     @property
     def lacks_rows(self) -> bool:
         """Whether rows of shared indexes may be missing, besides the runtime's own rows."""
-        return any(gap.start < _OWN or gap.end is None or gap.end > _AFTER_OWN for gap in self.gaps[INDEXES])
+        return bool(self.gaps[_RECENT]) or any(
+            gap.start < _OWN or gap.end is None or gap.end > _AFTER_OWN for gap in self.gaps[INDEXES]
+        )
 
     def gaps_of(self, prefix: bytes) -> list[Gap]:
         """Return the gaps that may affect the actor with this prefix."""
-        return [gap for gap in self.gaps[ACTORS] if gap.touches(prefix)]
+        return [gap for gap in self.gaps[ACTORS] if gap.touches(prefix)] + self.gaps[_RECENT]
 
     def prefix_in(self, key: bytes) -> bytes:
         """Return the prefix of the actor to which a key belongs."""

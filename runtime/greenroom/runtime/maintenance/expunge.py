@@ -28,7 +28,14 @@ from greenroom.runtime.journal import chain
 from greenroom.runtime.journal.secrets import find_secret
 from greenroom.runtime.lmdb import keys as lmdb_keys
 from greenroom.runtime.lmdb.encryption import Encryption
-from greenroom.runtime.lmdb.environment import ACTORS, INDEXES, MIN_SIZE, TABLES, store_error
+from greenroom.runtime.lmdb.environment import (
+    ACTORS,
+    INDEXES,
+    MIN_SIZE,
+    RECENT_TABLE,
+    TABLES,
+    store_error,
+)
 from greenroom.runtime.lmdb.files import DATA_FILE, replace_store, sync_file
 from greenroom.runtime.lmdb.key_blinding import strip_plain_key
 from greenroom.runtime.lmdb.lock_file import FolderLock
@@ -193,7 +200,7 @@ def _copy_rows(data: Path, new: Path) -> None:
     ):
         with target.begin(write=True) as transaction, source.cursor() as names:
             for key, value in names:
-                if key not in TABLES:
+                if key not in {*TABLES, RECENT_TABLE}:
                     transaction.put(key, value)
         for name in TABLES:
             table = target.open_db(name)

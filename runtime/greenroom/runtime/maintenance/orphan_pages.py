@@ -172,7 +172,7 @@ def recover_tables(prover: Prover, head: Head) -> tuple[Tree, list[Tree]]:
     if head.depth != 1 or older.transaction + 1 != head.transaction:
         raise prover.damaged("there is no head of the commit before")
     names = prover.names(older)
-    before = prover.tables(names)
+    before = [*prover.tables(names), prover.recent(names)]
     pages = dict(Orphans(prover, head, (), {head.root}).find_unreached())
     children = {child for page in pages.values() if page is not None for child in _children(page)}
     roots = pages.keys() - children
@@ -185,7 +185,7 @@ def recover_tables(prover: Prover, head: Head) -> tuple[Tree, list[Tree]]:
         if place in tables:
             raise prover.damaged("two tables cannot be distinguished")
         tables[place] = tree
-    if any(tree.rows and place not in tables for place, tree in enumerate(before)):
+    if any(tree.rows and place not in tables for place, tree in enumerate(before[:-1])):
         raise prover.damaged("one of its tables is not found")
     return names, [tables.get(place, Tree(prover, NO_PAGE, 0)) for place in range(len(before))]
 

@@ -23,7 +23,7 @@ import lmdb.verify
 from greenroom.runtime.base import errors
 from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.lmdb.encryption import unseal
-from greenroom.runtime.lmdb.environment import SEAL_KEY, TABLES, check_format, store_error
+from greenroom.runtime.lmdb.environment import RECENT_TABLE, SEAL_KEY, TABLES, check_format, store_error
 from greenroom.runtime.store.page_proofs import Prover
 
 OUTCOMES: Final[dict[str, type[errors.StoreError]]] = {
@@ -45,7 +45,7 @@ def inspect(
 ) -> dict[str, Any]:
     """Return the damaged records and, if records are read, rows and bytes by table."""
     _check_bytes(path)
-    environment = lmdb.open(os.fspath(path), subdir=False, readonly=True, lock=False, max_dbs=len(TABLES))
+    environment = lmdb.open(os.fspath(path), subdir=False, readonly=True, lock=False, max_dbs=len(TABLES) + 1)
     with environment, environment.begin() as transaction:
         if check_format(transaction, path) is None:
             return {"tables": {}}
@@ -56,7 +56,8 @@ def inspect(
         seal = transaction.get(SEAL_KEY)
         if records:
             codec = unseal(seal, unlock, os.fspath(path)).codec
-            tables = {name.decode(): _read(environment, transaction, name, codec, damaged) for name in TABLES}
+            names = [*TABLES, *([RECENT_TABLE] if transaction.get(RECENT_TABLE) is not None else [])]
+            tables = {name.decode(): _read(environment, transaction, name, codec, damaged) for name in names}
         if compact is not None:
             # This must not create the file: the parent may be dead by now, and have removed it.
             with os.fdopen(os.open(compact, os.O_WRONLY | os.O_TRUNC), "wb") as target:

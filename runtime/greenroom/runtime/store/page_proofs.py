@@ -32,8 +32,9 @@ import lmdb
 
 from greenroom.runtime.base.errors import RecordDamagedError, StoreDamagedError
 from greenroom.runtime.lmdb.codec import RecordCodec
-from greenroom.runtime.lmdb.environment import TABLES
+from greenroom.runtime.lmdb.environment import RECENT_TABLE, TABLES
 from greenroom.runtime.lmdb.pages import NO_PAGE, TABLE, Big, Damage, Head, Page, Pages
+from greenroom.runtime.lmdb.recent import NONE, RecentRows
 from greenroom.runtime.lmdb.snapshot import OnDamage, Snapshot, is_among
 
 
@@ -107,6 +108,11 @@ class Prover(Pages):
         """Return the tables."""
         return [self._tree(names.get(name), name) for name in TABLES]
 
+    def recent(self, names: Tree) -> Tree:
+        """Return the table of recent rows; stores before format 4 have none."""
+        record = names.get(RECENT_TABLE)
+        return Tree(self, NO_PAGE, 0) if record is None else self._tree(record, RECENT_TABLE)
+
     def _tree(self, record: bytes | None, name: bytes) -> Tree:
         if record is None or len(record) != TABLE.size:
             raise self.damaged(f"it has no table {name.decode()}")
@@ -120,7 +126,8 @@ class Prover(Pages):
 
     def prove_keys(self) -> None:
         """Prove that each key of the file can be found."""
-        for tree in self.trees():
+        recent = self.recent(self.names(max(self.heads())))
+        for tree in (*self.trees(), recent):
             for _ in tree.forward(b""):
                 pass
 
@@ -272,28 +279,20 @@ class ProvenSnapshot(Snapshot):
 
     __slots__ = ("_prover", "_trees")
 
-    def __init__(self, prover: Prover, trees: list[Tree] | None = None) -> None:
+    def __init__(self, prover: Prover, trees: list[Tree] | None = None, recent: RecentRows = NONE) -> None:
         self._prover = prover
+        self._recent = recent
         self._trees = prover.trees() if trees is None else trees
 
-    def get(self, table: int, key: bytes) -> bytes | None:
-        """Return the payload under ``key``, or None."""
+    def _stored(self, table: int, key: bytes) -> bytes | None:
+        """Return the payload of a record in its table, or None."""
         record = self._trees[table].get(key)
         return None if record is None else self._prover.open(key, record)
 
-    def scan(
-        self,
-        table: int,
-        prefix: bytes,
-        *,
-        start: bytes | None = None,
-        reverse: bool = False,
-        on_damage: OnDamage | None = None,
+    def _stored_rows(
+        self, table: int, prefix: bytes, start: bytes | None, *, reverse: bool, on_damage: OnDamage | None
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the rows whose keys begin with ``prefix``, in key order; see `Store.scan`.
-
-        This includes damaged rows whose keys are, or may be, in the range.
-        """
+        """Yield the rows of a table, and damaged rows whose keys are, or may be, in the range."""
         for row in self._rows(table, prefix, start, reverse=reverse):
             try:
                 if row.damage is not None:
@@ -306,8 +305,8 @@ class ProvenSnapshot(Snapshot):
             else:
                 yield row.key, payload
 
-    def keys(self, table: int, prefix: bytes, *, start: bytes | None = None) -> Iterator[bytes]:
-        """Yield the keys that begin with ``prefix``, in order; damaged keys as far as known."""
+    def _stored_keys(self, table: int, prefix: bytes, start: bytes | None) -> Iterator[bytes]:
+        """Yield the keys of a table; damaged keys as far as known."""
         for row in self._rows(table, prefix, start, reverse=False):
             if row.damage is None or is_among(row.key, prefix, start, reverse=False):
                 yield row.key

@@ -14,14 +14,14 @@ from typing import Final, NamedTuple
 
 from greenroom.runtime.base.errors import RecordDamagedError
 from greenroom.runtime.lmdb.codec import RecordCodec
-from greenroom.runtime.lmdb.environment import TABLES
+from greenroom.runtime.lmdb.environment import RECENT_TABLE, TABLES
 
 logger = logging.getLogger(__name__)
 
 NAMED: Final = 20
 """Statistics name at most this many damaged records."""
 _SHOWN: Final = 60
-_TABLES: Final = ("", *(name.decode() for name in TABLES))
+_TABLES: Final = ("", *(name.decode() for name in (*TABLES, RECENT_TABLE)))
 
 
 class DamagedRecord(NamedTuple):
@@ -80,6 +80,7 @@ class ReportingCodec:
 
     def __init__(self, codec: RecordCodec, report: Callable[[RecordDamagedError], None]) -> None:
         self.seal = codec.seal
+        self.mend = codec.mend
         self.open_quietly = codec.open
         self._report = report
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import lmdb
 
-from greenroom.runtime.base.errors import RecordDamagedError, StoreError, StoreKeyError
+from greenroom.runtime.base.errors import RecordDamagedError, StoreDamagedError, StoreError, StoreKeyError
 from greenroom.runtime.base.statistics import StoreStatistics
 from greenroom.runtime.journal.chain import HashChains, JournalKeys
 from greenroom.runtime.journal.revocations import META_KEY, RevocationLog
@@ -27,6 +27,8 @@ from greenroom.runtime.lmdb.environment import (
     FIRST_SECRET_KEY,
     META,
     MIN_SIZE,
+    RECENT_TABLE,
+    REMEDY,
     SECRET_KEY,
     STORE_KEY,
     TABLES,
@@ -35,6 +37,7 @@ from greenroom.runtime.lmdb.environment import (
     store_error,
 )
 from greenroom.runtime.lmdb.files import DATA_FILE, prepare_folder
+from greenroom.runtime.lmdb.recent import NONE, RecentRows, unpack
 from greenroom.runtime.lmdb.snapshot import CachedSnapshot, OnDamage, Snapshot, TableView
 from greenroom.runtime.lmdb.write_batch import Changes, Op, WriteBatch
 from greenroom.runtime.store.page_proofs import ProvenSnapshot, ProvenView, Prover, Tree, ViewPassedError
@@ -92,7 +95,8 @@ class Store:
         self._path = self.folder / DATA_FILE
         self.min_free = min_free
         self.is_checked = check.is_whole
-        self.damage = KnownDamage(os.fspath(self._path), check.damaged)
+        sound_recent = [each for each in check.damaged if each.table != RECENT_TABLE.decode()]
+        self.damage = KnownDamage(os.fspath(self._path), sound_recent)
         self._sync = sync
         self._pid = os.getpid()
         self._open_readings = 0
@@ -100,6 +104,7 @@ class Store:
         try:
             self._environment = open_environment(self.folder, max_size=max_size, sync=sync)
             self._tables = tuple(self._environment.open_db(name) for name in TABLES)
+            recent = self._environment.open_db(RECENT_TABLE)
         except (lmdb.Error, OSError) as error:
             raise store_error(error, f"{self._path} cannot be opened") from error
         try:
@@ -110,8 +115,15 @@ class Store:
             self.blinder = opened.blinder
             self._prover = Prover(self._path, self._codec)
             self.writer = Writer(
-                self._environment, self._tables, self._codec, self.folder, min_free=min_free, sync=sync
+                self._environment,
+                self._tables,
+                recent,
+                self._codec,
+                self.folder,
+                min_free=min_free,
+                sync=sync,
             )
+            self._load_recent()
             with self._environment.begin() as transaction:
                 self.id = (transaction.get(STORE_KEY) or b"").decode()
                 self.secret_mark = (transaction.get(SECRET_KEY) or b"").decode()
@@ -121,6 +133,29 @@ class Store:
             if isinstance(error, lmdb.Error):
                 raise store_error(error, f"{self._path} cannot be opened") from error
             raise
+
+    def _load_recent(self) -> None:
+        """Write the recent rows of an owner that did not end in order into their tables."""
+        prover, codec = self._prover, self._codec
+        tree = prover.recent(prover.names(max(prover.heads())))
+        changes: list[Changes] = [{} for _ in TABLES]
+        last = 0
+        for row in tree.forward(b""):
+            last = int.from_bytes(row.key)
+            try:
+                payload: bytes | None = prover.open(row.key, row.value)
+            except RecordDamagedError:
+                payload = codec.mend(row.key, prover.value(row.value))
+            found = None if payload is None else unpack(payload)
+            if found is None:
+                raise StoreDamagedError(
+                    f"{self._path} is damaged: a change of the last seconds before its last owner ended "
+                    f"cannot be read; {REMEDY}"
+                )
+            table, key, record = found
+            changes[table][key] = None if record is None else codec.open_quietly(key, record)
+        if last:
+            self.writer.load(RecentRows(changes), last)
 
     @property
     def key_mark(self) -> str:
@@ -189,14 +224,14 @@ class Store:
             StoreError: the store is closed, or this process was forked from the one that opened it.
         """
         try:
-            transaction, trees = self._begin()
+            transaction, trees, recent = self._begin()
             with transaction:
                 self._open_readings += 1
                 try:
                     if trees is None:
-                        yield Snapshot(transaction, self._tables, self._codec)
+                        yield Snapshot(transaction, self._tables, self._codec, recent)
                     else:
-                        yield ProvenSnapshot(self._prover, trees)
+                        yield ProvenSnapshot(self._prover, trees, recent)
                 finally:
                     self._open_readings -= 1
         except lmdb.Error as error:
@@ -232,15 +267,14 @@ class Store:
         lies_at = b"" if error.lies_at == error.key else error.lies_at
         self.damage.add(DamagedRecord(table, error.key, self.blinder is not None, lies_at))
 
-    def _begin(self, table: Any = None) -> tuple[lmdb.Transaction[bytes], list[Tree] | None]:
-        """Open a view, with its tables if reads must be proven."""
+    def _begin(self, table: Any = None) -> tuple[lmdb.Transaction[bytes], list[Tree] | None, RecentRows]:
+        """Open a view, with its tables if reads must be proven, and the recent rows over it."""
         self._check_usable()
         for attempt in range(_ATTEMPTS):
             transaction = self._environment.begin(table)
-            if self.is_sound:
-                return transaction, None
             try:
-                return transaction, self._prover.trees(transaction.id())
+                recent = self._recent_over(transaction)
+                return transaction, None if self.is_sound else self._prover.trees(transaction.id()), recent
             except ViewPassedError:
                 transaction.abort()
                 if attempt == _ATTEMPTS - 1:
@@ -250,15 +284,23 @@ class Store:
                 raise
         raise AssertionError("the last attempt returns or raises")
 
+    def _recent_over(self, transaction: lmdb.Transaction[bytes]) -> RecentRows:
+        """Return the recent rows that a view sees."""
+        recent = self.writer.recent_at(transaction.id())
+        if recent is None:
+            raise ViewPassedError(f"many commits came while a view of {self._path} was opened")
+        return recent
+
     def cached_snapshot(self, table: int) -> CachedSnapshot:
         """Return a reader of single rows that share one view, for the event loop."""
 
-        def begin() -> TableView:
+        def begin() -> tuple[TableView, Changes]:
             try:
-                transaction, trees = self._begin(self._tables[table])
+                transaction, trees, recent = self._begin(self._tables[table])
             except lmdb.Error as error:
                 raise store_error(error, f"{self._path} cannot be read") from error
-            return transaction if trees is None else ProvenView(transaction, trees[table])
+            view = transaction if trees is None else ProvenView(transaction, trees[table])
+            return view, recent.changes[table]
 
         return CachedSnapshot(begin, self._codec.open_quietly, self._record_damage)
 
@@ -322,8 +364,9 @@ class Store:
         moved = [record for record in self.damage if record.lies_at]
         for unit in units if moved else ():
             _free_places(unit, moved)
-        self.writer.commit(units)
-        self.damage.discard(self._written_over(units))
+        recent = self.writer.recent
+        self.writer.commit(units, applies=True)
+        self.damage.discard(self._written_over(units, recent))
 
     def write(self, ops: Iterable[Op]) -> None:
         """Commit changes on their own, using the reserve if needed, or raise the `StoreError`."""
@@ -332,15 +375,19 @@ class Store:
         if unit.error is not None:
             raise unit.error
 
-    def _written_over(self, units: Sequence[WriteBatch]) -> list[DamagedRecord]:
+    def _written_over(self, units: Sequence[WriteBatch], recent: RecentRows) -> list[DamagedRecord]:
         """Return the known damaged records that have been written or deleted."""
+        if self.writer.recent:  # there was no room to write them into their tables
+            recent = NONE
+        written = [unit.changes for unit in units if unit.error is None]
         changed = {
             (name.decode(), key)
-            for unit in units
-            if unit.error is None
-            for name, changes in zip(TABLES, unit.changes, strict=False)
+            for tables in (*written, recent.changes)
+            for name, changes in zip(TABLES, tables, strict=False)
             for key in changes
         }
+        if not self.writer.recent:
+            changed |= {each.place for each in self.damage if each.table == RECENT_TABLE.decode()}
         return [record for record in self.damage if record.place in changed or self._is_new_in_meta(record)]
 
     def _is_new_in_meta(self, record: DamagedRecord) -> bool:
@@ -363,7 +410,7 @@ class Store:
                 map_bytes=self._environment.info()["map_size"],
                 file_bytes=self._path.stat().st_size,
                 disk_free=disk_free(self.folder),
-                rows=in_use.rows,
+                rows=in_use.rows + self._count_recent(),
                 commits=writer.commits,
                 works=writer.units,
                 failures=writer.failures,
@@ -373,6 +420,16 @@ class Store:
                 integrity="unchecked" if not self.is_checked else "damaged" if known else "checked",
                 damaged_records=len(known),
                 damaged=self.damage.names(),
+            )
+
+    def _count_recent(self) -> int:
+        """Return by how many rows the recent rows change the number of rows."""
+        with self._environment.begin() as transaction:
+            recent = self.writer.recent_at(transaction.id()) or NONE
+            return sum(
+                (payload is not None) - (transaction.get(key, db=table) is not None)
+                for table, changes in zip(self._tables, recent.changes, strict=True)
+                for key, payload in changes.items()
             )
 
     def room(self) -> int:
@@ -399,6 +456,9 @@ class Store:
         self._closed = True
         self._prover.close()
         try:
+            if self.writer.broken is None:
+                with suppress(lmdb.Error, StoreError):  # then the next owner does it
+                    self.writer.settle()
             if not self._sync and self.writer.broken is None:
                 self._environment.sync(True)
         finally:

@@ -1,4 +1,8 @@
-"""Write groups of commit units to LMDB; distinguish a full disk from other failures."""
+"""Write groups of commit units to LMDB; distinguish a full disk from other failures.
+
+The changes of a small group become recent rows; see `lmdb.recent`. A large group, a group with which these
+would be too many, and every group while space is short go into their tables, with all recent rows.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +18,24 @@ import lmdb
 from greenroom.runtime.base.errors import OwnershipLostError, StoreDamagedError, StoreError, StoreFailedError
 from greenroom.runtime.base.full_sync import sync_commit
 from greenroom.runtime.base.statistics import SECONDS, WORKS, Histogram
-from greenroom.runtime.journal.chain import HashChains
+from greenroom.runtime.journal.chain import ChainUpdate, HashChains
 from greenroom.runtime.journal.revocations import META_KEY, RevocationLog
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.lmdb.environment import INDEXES, META, is_out_of_space, store_error, write_format
 from greenroom.runtime.lmdb.files import DATA_FILE
+from greenroom.runtime.lmdb.recent import (
+    MOST_BYTES,
+    MOST_ROWS,
+    NONE,
+    NUMBER_BYTES,
+    RecentRow,
+    RecentRows,
+    bytes_of,
+    pack,
+)
 from greenroom.runtime.lmdb.write_batch import (
+    TABLE_COUNT,
     Changes,
     JournalEntry,
     Space,
@@ -38,6 +53,9 @@ PLENTY_BYTES: Final = 1 << 30
 LATELY_SECONDS: Final = 0.1
 """With `PLENTY_BYTES` to spare, the disk's free space is not read again for `LATELY_SECONDS`."""
 
+_VIEWS: Final = 16
+"""The recent rows of this many commits are kept, for readers that have just opened a view."""
+
 
 class InUse(NamedTuple):
     """The bytes of the pages in use, and their rows."""
@@ -52,12 +70,14 @@ class Writer:
     Attributes:
         check_held: Called before each commit; raises if this process no longer owns the folder. A new owner
             opens the store with a transaction, so it sees all earlier commits.
+        recent: The recent rows.
     """
 
     def __init__(
         self,
         environment: lmdb.Environment,
         tables: Sequence[Any],
+        recent: Any,
         codec: RecordCodec,
         folder: Path,
         *,
@@ -67,6 +87,10 @@ class Writer:
         self._environment = environment
         self._sync = sync
         self._tables = tables
+        self._recent_table = recent
+        self.recent = NONE
+        self._recent_number = 0
+        self._views = {environment.info()["last_txnid"]: NONE}
         self._seal = codec.seal
         self._folder = folder
         self._min_free = min_free
@@ -88,13 +112,42 @@ class Writer:
         self.group_seconds = Histogram(SECONDS)
         self.sync_seconds = Histogram(SECONDS)
 
-    def commit(self, units: Sequence[WriteBatch]) -> None:
-        """Commit all units or mark them with errors; see `Store.commit`."""
+    def load(self, recent: RecentRows, number: int) -> None:
+        """Take over the recent rows of the last owner, up to a number, before any commit."""
+        self.recent, self._recent_number = recent, number
+        self._views = {self._environment.info()["last_txnid"]: recent}
+        self.settle()
+
+    def settle(self) -> None:
+        """Write the recent rows into their tables; without room they stay as they are."""
+        if not self.recent:
+            return
+        try:
+            self._write((), (), applies=True)
+        except lmdb.Error as error:
+            if not is_out_of_space(error, self._folder, self.recent.size):
+                raise
+
+    def recent_at(self, transaction: int) -> RecentRows | None:
+        """Return the recent rows that a view of LMDB sees; None if too many commits have come since."""
+        views = self._views
+        found = views.get(transaction)
+        if found is not None:
+            return found
+        # Transactions that change no rows of actors have no entry of their own.
+        before = max((number for number in list(views) if number <= transaction), default=None)
+        return None if before is None else views.get(before)
+
+    def commit(self, units: Sequence[WriteBatch], *, applies: bool = False) -> None:
+        """Commit all units or mark them with errors; see `Store.commit`.
+
+        With ``applies``, the recent rows go into their tables, too.
+        """
         if self.broken is not None:
             raise self.broken
         began = time.perf_counter()
         try:
-            self._commit(units)
+            self._commit(units, applies=applies)
             self.check_place()
         except Exception as error:
             self.broken = self._closing_error(error)
@@ -147,7 +200,7 @@ class Writer:
                 rows += stat["entries"]
         return InUse(size, rows)
 
-    def _commit(self, units: Sequence[WriteBatch]) -> None:
+    def _commit(self, units: Sequence[WriteBatch], *, applies: bool) -> None:
         revocations = [entry for unit in units for entry in unit.revocations]
         if revocations and self.revocation_log is not None:
             self.revocation_log.append(revocations)
@@ -155,10 +208,12 @@ class Writer:
         admitted, changes, entries = units, merge(units), _entries(units)
         size = growth(changes) + entries_growth(entries)
         if any(unit.error is not None for unit in units) or not self._has_plenty(size):
+            applies = True  # what is deleted makes room only in its table
             admitted = select_fitting(units, self._space(), failed)
             changes, entries = merge(admitted), _entries(admitted)
             size = growth(changes) + entries_growth(entries)
-        if admitted and not self._has_room(changes, size, len(admitted), entries):
+        applies = applies or self._is_much(changes, entries)
+        if admitted and not self._has_room(changes, size, len(admitted), entries, applies=applies):
             for unit in admitted:
                 unit.error = failed.get(unit.owner)
                 if unit.error is None and not self._has_room_alone(unit):
@@ -173,47 +228,103 @@ class Writer:
         # A delete or a reserve unit is retried: pages freed by a commit can be used two commits later.
         return self._has_room((), 0, 0) and self._has_room(unit.changes, size, 1, unit.entries)
 
-    def _has_room(
-        self, changes: Sequence[Changes], size: int, units: int, entries: Sequence[JournalEntry] = ()
-    ) -> bool:
-        try:
-            self._write(changes, entries)
-        except lmdb.Error as error:
-            if is_out_of_space(error, self._folder, size):
-                return False
-            raise
-        self._grown += size
-        self.commits += 1
-        self.units += units
-        return True
+    def _is_much(self, changes: Sequence[Changes], entries: Sequence[JournalEntry]) -> bool:
+        """Return whether a group is large, or would be one row too many with the recent rows."""
+        rows = sum(map(len, changes)) + len(entries)
+        recent = self.recent
+        return (
+            2 * rows > MOST_ROWS
+            or rows + len(recent) > MOST_ROWS
+            or bytes_of(changes) + recent.size > MOST_BYTES
+        )
 
-    def _write(self, changes: Sequence[Changes], entries: Sequence[JournalEntry]) -> None:
-        """Write and commit ``changes`` by table; if there are none, commit an empty transaction."""
-        with self._environment.begin(write=True) as transaction:
-            if not changes:
-                write_format(transaction)
-            for table, rows in zip(self._tables, changes, strict=False):
-                if rows:
-                    self._write_table(transaction, table, rows)
-            if entries and self.chains is not None:
-                update = self.chains.append(entries)
-                self._put(transaction, self._tables[INDEXES], update.rows)
-                self._put(transaction, self._tables[META], update.heads)
-            head = None if self.revocation_log is None else self.revocation_log.head
-            if head is not None:
-                self._put(transaction, self._tables[META], [(META_KEY, keys.encode(head))])
-            self.check_held()
-            began = time.perf_counter()
+    def _has_room(
+        self,
+        changes: Sequence[Changes],
+        size: int,
+        units: int,
+        entries: Sequence[JournalEntry] = (),
+        *,
+        applies: bool = True,
+    ) -> bool:
+        """Write and commit, in the other way if the first finds no room; return whether there was room."""
+        for applied in (applies, not applies):
+            try:
+                self._write(changes, entries, applies=applied)
+            except lmdb.Error as error:
+                if not is_out_of_space(error, self._folder, size):
+                    raise
+            else:
+                self._grown += size
+                self.commits += 1
+                self.units += units
+                return True
+        return False
+
+    def _write(self, changes: Sequence[Changes], entries: Sequence[JournalEntry], *, applies: bool) -> None:
+        """Write and commit ``changes`` by table; if there are none, commit an empty transaction.
+
+        With ``applies``, they and all recent rows go into their tables; else they become recent rows.
+        """
+        update = self.chains.append(entries) if entries and self.chains is not None else None
+        head = None if self.revocation_log is None else self.revocation_log.head
+        added = _with_heads(changes, update, head)
+        number = -1
+        try:
+            with self._environment.begin(write=True) as transaction:
+                number = transaction.id()
+                if applies:
+                    recent = NONE
+                    self._apply(transaction, added)
+                else:
+                    recent = self.recent.with_changes(added)
+                    self._append(transaction, added)
+                self._views[number] = recent  # before a reader can open this view
+                self.check_held()
+                began = time.perf_counter()
+        except BaseException:
+            self._views.pop(number, None)
+            raise
+        self.recent = recent
+        for old in sorted(self._views)[:-_VIEWS]:
+            del self._views[old]
         if self._sync:
             try:
                 sync_commit(self._environment)
             except lmdb.Error as error:  # this is no lack of space: the commit is in the file
                 raise StoreFailedError(str(error)) from error
-        if entries and self.chains is not None:
+        if update is not None and self.chains is not None:
             self.chains.advance(update)
         if head is not None and self.revocation_log is not None:
             self.revocation_log.mark_stored(head)
         self.sync_seconds.observe(time.perf_counter() - began)
+
+    def _apply(self, transaction: lmdb.Transaction[bytes], added: Sequence[Changes]) -> None:
+        """Write changes and all recent rows into their tables."""
+        if not any(added):
+            write_format(transaction)
+        for table, old, new in zip(self._tables, self.recent.changes, added, strict=True):
+            if rows := old | new:
+                self._write_table(transaction, table, rows)
+        if self.recent:
+            transaction.drop(self._recent_table, delete=False)
+
+    def _append(self, transaction: lmdb.Transaction[bytes], added: Sequence[Changes]) -> None:
+        """Write changes as recent rows."""
+        seal = self._seal
+        number = self._recent_number
+        rows = []
+        for table, changes in enumerate(added):
+            for key, payload in changes.items():
+                number += 1
+                place = number.to_bytes(NUMBER_BYTES)
+                row = RecentRow(table, key, None if payload is None else seal(key, payload))
+                rows.append((place, seal(place, pack(row))))
+        with transaction.cursor(self._recent_table) as cursor:
+            _, put = cursor.putmulti(rows, append=True)
+        if put != len(rows):  # LMDB passes over rows that are out of order
+            raise StoreFailedError(f"only {put} of {len(rows)} recent rows of {self._path} could be written")
+        self._recent_number = number
 
     def _write_table(self, transaction: lmdb.Transaction[bytes], table: Any, rows: Changes) -> None:
         puts = []
@@ -255,6 +366,19 @@ class Writer:
 def _identity(path: str) -> tuple[int, int]:
     status = os.stat(path)  # noqa: PTH116  takes half the time of a Path, and runs after each commit
     return status.st_dev, status.st_ino
+
+
+def _with_heads(
+    changes: Sequence[Changes], update: ChainUpdate | None, head: int | None
+) -> Sequence[Changes]:
+    """Return changes for each table, with journal rows, their heads and that of the revocation log."""
+    added = [*changes, *({} for _ in range(TABLE_COUNT - len(changes)))]
+    if update is not None:
+        added[INDEXES] = added[INDEXES] | dict(update.rows)
+        added[META] = added[META] | dict(update.heads)
+    if head is not None:
+        added[META] = added[META] | {META_KEY: keys.encode(head)}
+    return added
 
 
 def _entries(units: Sequence[WriteBatch]) -> list[JournalEntry]:
