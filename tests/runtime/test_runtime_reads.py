@@ -393,6 +393,7 @@ async def test_a_damaged_record_is_said_and_other_reads_go_on(
     async with open_with(reopen) as runtime:
         await awake(runtime, 5)
         await runtime.ask(LEDGE, Put(number=6, key=b"x"))
+        await runtime.verify()  # now it lies in its table
         [record] = [each for each in records_of(folder, tmp_path) if each.key.endswith(b"x")]
         flip(folder, record)
         with pytest.raises(RecordDamagedError):

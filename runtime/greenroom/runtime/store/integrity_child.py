@@ -56,8 +56,9 @@ def inspect(
         seal = transaction.get(SEAL_KEY)
         if records:
             codec = unseal(seal, unlock, os.fspath(path)).codec
-            names = [*TABLES, *([RECENT_TABLE] if transaction.get(RECENT_TABLE) is not None else [])]
-            tables = {name.decode(): _read(environment, transaction, name, codec, damaged) for name in names}
+            tables = {name.decode(): _read(environment, transaction, name, codec, damaged) for name in TABLES}
+            if transaction.get(RECENT_TABLE) is not None:  # stores before format 4 have none
+                _read(environment, transaction, RECENT_TABLE, codec, damaged)
         if compact is not None:
             # This must not create the file: the parent may be dead by now, and have removed it.
             with os.fdopen(os.open(compact, os.O_WRONLY | os.O_TRUNC), "wb") as target:

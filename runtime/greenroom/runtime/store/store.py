@@ -443,10 +443,12 @@ class Store:
     def copy_to(self, descriptor: int) -> None:
         """Copy the file page by page to an open file, while commits go on.
 
-        No tree is walked, so damage is copied and cannot crash this process.
+        Recent rows go into their tables first, so that the copy has nothing that was deleted before. No tree
+        is walked, so damage is copied and cannot crash this process.
         """
         self._check_usable()
         with self._translate_errors("copied"):
+            self.writer.settle()
             self._environment.copyfd(descriptor)
 
     def close(self) -> None:
@@ -456,9 +458,8 @@ class Store:
         self._closed = True
         self._prover.close()
         try:
-            if self.writer.broken is None:
-                with suppress(lmdb.Error, StoreError):  # then the next owner does it
-                    self.writer.settle()
+            with suppress(lmdb.Error, StoreError):  # then the next owner does it
+                self.writer.settle()
             if not self._sync and self.writer.broken is None:
                 self._environment.sync(True)
         finally:

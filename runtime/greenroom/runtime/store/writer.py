@@ -7,6 +7,7 @@ would be too many, and every group while space is short go into their tables, wi
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -53,6 +54,9 @@ PLENTY_BYTES: Final = 1 << 30
 LATELY_SECONDS: Final = 0.1
 """With `PLENTY_BYTES` to spare, the disk's free space is not read again for `LATELY_SECONDS`."""
 
+_APPLY_BYTES: Final = 16 << 20
+"""With less room than this, rows go into their tables at once: writing all recent rows there takes pages."""
+
 _VIEWS: Final = 16
 """The recent rows of this many commits are kept, for readers that have just opened a view."""
 
@@ -91,6 +95,7 @@ class Writer:
         self.recent = NONE
         self._recent_number = 0
         self._views = {environment.info()["last_txnid"]: NONE}
+        self._guard = threading.Lock()  # copies settle in threads of their own
         self._seal = codec.seal
         self._folder = folder
         self._min_free = min_free
@@ -119,14 +124,15 @@ class Writer:
         self.settle()
 
     def settle(self) -> None:
-        """Write the recent rows into their tables; without room they stay as they are."""
-        if not self.recent:
-            return
-        try:
-            self._write((), (), applies=True)
-        except lmdb.Error as error:
-            if not is_out_of_space(error, self._folder, self.recent.size):
-                raise
+        """Write the recent rows into their tables, in any thread; without room they stay as they are."""
+        with self._guard:
+            if not self.recent or self.broken is not None:
+                return
+            try:
+                self._write((), (), applies=True)
+            except lmdb.Error as error:
+                if not is_out_of_space(error, self._folder, self.recent.size):
+                    raise
 
     def recent_at(self, transaction: int) -> RecentRows | None:
         """Return the recent rows that a view of LMDB sees; None if too many commits have come since."""
@@ -143,6 +149,10 @@ class Writer:
 
         With ``applies``, the recent rows go into their tables, too.
         """
+        with self._guard:
+            self._commit_all(units, applies=applies)
+
+    def _commit_all(self, units: Sequence[WriteBatch], *, applies: bool) -> None:
         if self.broken is not None:
             raise self.broken
         began = time.perf_counter()
@@ -212,7 +222,7 @@ class Writer:
             admitted = select_fitting(units, self._space(), failed)
             changes, entries = merge(admitted), _entries(admitted)
             size = growth(changes) + entries_growth(entries)
-        applies = applies or self._is_much(changes, entries)
+        applies = applies or self._is_much(changes, entries) or self._is_short(size)
         if admitted and not self._has_room(changes, size, len(admitted), entries, applies=applies):
             for unit in admitted:
                 unit.error = failed.get(unit.owner)
@@ -238,6 +248,13 @@ class Writer:
             or bytes_of(changes) + recent.size > MOST_BYTES
         )
 
+    def _is_short(self, size: int) -> bool:
+        """Return whether there may soon be no room to write all recent rows into their tables."""
+        space = Space(
+            self._map_bytes, self._used + self._grown, self._disk_free, self._min_free + _APPLY_BYTES
+        )
+        return space.refusal(size + _APPLY_BYTES, from_reserve=False) is not None
+
     def _has_room(
         self,
         changes: Sequence[Changes],
@@ -247,8 +264,8 @@ class Writer:
         *,
         applies: bool = True,
     ) -> bool:
-        """Write and commit, in the other way if the first finds no room; return whether there was room."""
-        for applied in (applies, not applies):
+        """Write and commit; return whether there was room."""
+        for applied in (True,) if applies else (False, True):
             try:
                 self._write(changes, entries, applies=applied)
             except lmdb.Error as error:
