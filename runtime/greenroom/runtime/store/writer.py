@@ -218,7 +218,6 @@ class Writer:
         admitted, changes, entries = units, merge(units), _entries(units)
         size = growth(changes) + entries_growth(entries)
         if any(unit.error is not None for unit in units) or not self._has_plenty(size):
-            applies = True  # what is deleted makes room only in its table
             admitted = select_fitting(units, self._space(), failed)
             changes, entries = merge(admitted), _entries(admitted)
             size = growth(changes) + entries_growth(entries)
@@ -249,7 +248,10 @@ class Writer:
         )
 
     def _is_short(self, size: int) -> bool:
-        """Return whether there may soon be no room to write all recent rows into their tables."""
+        """Return whether there may soon be no room to write all recent rows into their tables.
+
+        What is deleted makes room only in its table, too.
+        """
         space = Space(
             self._map_bytes, self._used + self._grown, self._disk_free, self._min_free + _APPLY_BYTES
         )
@@ -377,7 +379,8 @@ class Writer:
         with suppress(lmdb.ReadersFullError):  # this must not fail a commit: the last figure suffices
             self._used = self.in_use().size
             self._grown = 0
-        return Space(self._map_bytes, self._used, disk_free(self._folder), self._min_free)
+        self._disk_free = disk_free(self._folder)
+        return Space(self._map_bytes, self._used, self._disk_free, self._min_free)
 
 
 def _identity(path: str) -> tuple[int, int]:
