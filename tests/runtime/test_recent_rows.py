@@ -143,6 +143,31 @@ def test_a_view_stays_as_it_was_while_commits_go_on(tmp_path: Path) -> None:
             assert list(view.scan(ACTORS, b"")) == [(b"n", b"%d" % n)]
 
 
+@pytest.mark.parametrize("commits", [1, 3, 40])
+def test_commits_between_the_opening_of_a_view_and_its_recent_rows_are_not_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commits: int
+) -> None:
+    with closing(opened(tmp_path / "data", sealed=False)) as store:
+        store.commit([put(b"n", b"there")])
+        store.commit([put(b"n", b"before")])
+        find, left = store.writer.recent_at, [commits]
+
+        def find_late(transaction: int) -> RecentRows | None:
+            while left[0]:
+                left[0] -= 1
+                store.commit([put(b"n", b"%d" % left[0]), put(b"new%d" % left[0])])
+                store.writer.settle()
+            return find(transaction)
+
+        monkeypatch.setattr(store.writer, "recent_at", find_late)
+        with store.snapshot() as view:
+            rows = list(view.scan(ACTORS, b""))
+        if commits < 40:
+            assert rows == [(b"n", b"before")]
+        else:  # the recent rows of that view are gone, so another one was opened
+            assert rows == [(b"n", b"0"), *sorted((b"new%d" % n, b"") for n in range(commits))]
+
+
 def test_each_view_of_other_threads_is_of_one_commit(tmp_path: Path) -> None:
     with closing(opened(tmp_path / "data", sealed=False)) as store:
         store.commit([WriteBatch(None, [(ACTORS, b"n", b"0"), (INDEXES, b"n", b"0")])])
@@ -166,6 +191,8 @@ def test_each_view_of_other_threads_is_of_one_commit(tmp_path: Path) -> None:
         for n in range(1, 3_000):
             payload = b"%d" % n
             store.commit([WriteBatch(None, [(ACTORS, b"n", payload), (INDEXES, b"n", payload)])])
+            if n % 5 == 0:
+                store.writer.settle()
         stop.set()
         for thread in threads:
             thread.join()
