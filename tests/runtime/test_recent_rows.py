@@ -264,10 +264,14 @@ def test_what_is_no_recent_row_is_not_taken_for_one() -> None:
 def test_newer_rows_lie_over_older_ones_in_order() -> None:
     first = RecentRows().with_changes([{b"a": b"1", b"c": b"1"}, {}, {}])
     second = first.with_changes([{b"b": b"2", b"c": None}, {}, {}])
-    assert first.among(ACTORS, b"", None) == {b"a": b"1", b"c": b"1"}
-    assert list(second.among(ACTORS, b"", None).items()) == [(b"a", b"1"), (b"b", b"2"), (b"c", None)]
+    assert list(first.among(ACTORS, b"", None) or ()) == [(b"a", b"1"), (b"c", b"1")]
+    fresh = [(b"a", b"1"), (b"b", b"2"), (b"c", None)]
+    assert list(second.among(ACTORS, b"", None) or ()) == fresh
+    assert list(second.among(ACTORS, b"", b"b", reverse=True) or ()) == fresh[1::-1]
+    assert second.among(ACTORS, b"d", None) is None
+    assert second.among(INDEXES, b"", None) is None
     stored = [(b"b", b"0"), (b"c", b"0"), (b"d", b"0")]
     merged = [(b"a", b"1"), (b"b", b"2"), (b"d", b"0")]
-    changes = second.among(ACTORS, b"", None)
-    assert list(merge_over(iter(stored), changes)) == merged
-    assert list(merge_over(iter(stored[::-1]), changes, reverse=True)) == merged[::-1]
+    changes = dict(fresh)
+    assert list(merge_over(iter(stored), iter(fresh), changes)) == merged
+    assert list(merge_over(iter(stored[::-1]), iter(fresh[::-1]), changes, reverse=True)) == merged[::-1]

@@ -241,7 +241,8 @@ def test_a_forked_child_is_refused_and_harms_nothing(tmp_path: Path) -> None:
 
 def test_a_closed_store_says_so(tmp_path: Path) -> None:
     store = Store(tmp_path / "data")
-    store.commit([put(b"1", b"x")])
+    store.commit([put(b"1", b"x"), put(b"2", b"x")])
+    store.writer.settle()
     started = store.scan(ACTORS, b"")
     next(started)
     store.close()
@@ -290,7 +291,7 @@ def test_closed_scans_let_the_file_use_its_pages_again(tmp_path: Path) -> None:
                 next(store.scan(ACTORS, b""))
             return store.statistics().file_bytes
 
-        settled = rewrite(10)
+        settled = rewrite(60)
         assert rewrite(100) == settled
 
 

@@ -113,7 +113,7 @@ class Context:
         if not pending:
             yield from (key[cut:] for key in stored)
             return
-        for key, _ in merge_over(((key, b"") for key in stored), pending):
+        for key, _ in merge_over(((key, b"") for key in stored), iter(sorted(pending.items())), pending):
             yield key[cut:]
 
     def _find_pending(self, begin: bytes, first: bytes | None, *, reverse: bool = False) -> Changes:
@@ -211,7 +211,10 @@ class Context:
         report = self._skip_written(on_damage)
         stored = self._services.store.scan(ACTORS, begin, start=first, reverse=reverse, on_damage=report)
         pending = self._find_pending(begin, first, reverse=reverse)
-        for key, payload in merge_over(stored, pending, reverse=reverse) if pending else stored:
+        if pending:
+            fresh = iter(sorted(pending.items(), reverse=reverse))
+            stored = merge_over(stored, fresh, pending, reverse=reverse)
+        for key, payload in stored:
             if actor_keys.blinder is None:
                 yield key[cut:], keys.decode(payload, of)
             else:

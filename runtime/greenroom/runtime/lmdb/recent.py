@@ -13,7 +13,7 @@ In memory, the same rows lie over the tables: see `RecentRows`.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from struct import Struct, error
 from typing import Final, NamedTuple
 
@@ -94,21 +94,32 @@ class RecentRows:
         found.size = self.size + bytes_of(added)
         return found
 
-    def among(self, table: int, prefix: bytes, start: bytes | None, *, reverse: bool = False) -> Changes:
-        """Return the rows in the range of a scan, in key order; see `is_among`."""
+    def among(
+        self, table: int, prefix: bytes, start: bytes | None, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes | None]] | None:
+        """Return the rows in the range of a scan, in its order; None if there are none. See `is_among`."""
         order = self._order[table]
         if not order:
-            return {}
+            return None
+        low, high = _bounds(order, prefix)
+        if start is not None and reverse:
+            high = min(high, bisect_right(order, start))
+        elif start is not None:
+            low = max(low, bisect_left(order, start))
+        if low >= high:
+            return None
         rows = self.changes[table]
-        low = bisect_left(order, prefix if start is None or reverse else max(prefix, start))
-        high = len(order) if start is None or not reverse else bisect_right(order, start)
-        found: Changes = {}
-        for index in range(low, high):
-            key = order[index]
-            if not key.startswith(prefix):
-                break
-            found[key] = rows[key]
-        return found
+        places = range(high - 1, low - 1, -1) if reverse else range(low, high)
+        return ((key, rows[key]) for key in map(order.__getitem__, places))
+
+
+def _bounds(order: list[bytes], prefix: bytes) -> tuple[int, int]:
+    """Return where the keys with a prefix begin and end."""
+    low = bisect_left(order, prefix)
+    stem = prefix.rstrip(b"\xff")  # no key is above a prefix of 0xff bytes only
+    if not stem:
+        return low, len(order)
+    return low, bisect_left(order, stem[:-1] + bytes([stem[-1] + 1]), low)
 
 
 NONE: Final = RecentRows()
@@ -120,17 +131,29 @@ def bytes_of(changes: Iterable[Changes]) -> int:
 
 
 def merge_over(
-    stored: Iterator[tuple[bytes, bytes]], changes: Changes, *, reverse: bool = False
+    stored: Iterator[tuple[bytes, bytes]],
+    fresh: Iterator[tuple[bytes, bytes | None]],
+    changes: Container[bytes],
+    *,
+    reverse: bool = False,
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Yield stored rows in key order, with newer changes of rows over them."""
-    waiting = sorted(changes, reverse=not reverse)  # the next one is at the end
+    """Yield stored rows with newer ones over them, both in key order.
+
+    Args:
+        stored: The stored rows.
+        fresh: The newer ones, None for a deletion.
+        changes: The keys of the newer ones; other keys are allowed if they are not in the range.
+        reverse: Whether both come in descending order.
+    """
+    waiting = next(fresh, None)
     for key, payload in stored:
-        while waiting and (waiting[-1] > key if reverse else waiting[-1] < key):
-            fresh = waiting.pop()
-            if (added := changes[fresh]) is not None:
-                yield fresh, added
+        while waiting is not None and (waiting[0] > key if reverse else waiting[0] < key):
+            if waiting[1] is not None:
+                yield waiting[0], waiting[1]
+            waiting = next(fresh, None)
         if key not in changes:
             yield key, payload
-    for fresh in reversed(waiting):
-        if (added := changes[fresh]) is not None:
-            yield fresh, added
+    while waiting is not None:
+        if waiting[1] is not None:
+            yield waiting[0], waiting[1]
+        waiting = next(fresh, None)

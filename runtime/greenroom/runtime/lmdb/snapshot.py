@@ -63,9 +63,12 @@ class Snapshot:
         It also meets damaged records whose original keys begin with ``prefix``, or may do so; see `OnDamage`.
         """
         recent = self._recent.among(table, prefix, start, reverse=reverse)
-        report = _not_of(recent, on_damage)
+        if recent is None:
+            return self._stored_rows(table, prefix, start, reverse=reverse, on_damage=on_damage)
+        changes = self._recent.changes[table]
+        report = _not_of(changes, on_damage)
         stored = self._stored_rows(table, prefix, start, reverse=reverse, on_damage=report)
-        return merge_over(stored, recent, reverse=reverse) if recent else stored
+        return merge_over(stored, recent, changes, reverse=reverse)
 
     def _stored_rows(
         self, table: int, prefix: bytes, start: bytes | None, *, reverse: bool, on_damage: OnDamage | None
@@ -93,9 +96,10 @@ class Snapshot:
         """Yield the keys that begin with ``prefix``, in order; their records may be damaged."""
         recent = self._recent.among(table, prefix, start)
         stored = self._stored_keys(table, prefix, start)
-        if not recent:
+        if recent is None:
             return stored
-        return (key for key, _ in merge_over(((key, b"") for key in stored), recent))
+        merged = merge_over(((key, b"") for key in stored), recent, self._recent.changes[table])
+        return (key for key, _ in merged)
 
     def _stored_keys(self, table: int, prefix: bytes, start: bytes | None) -> Iterator[bytes]:
         """Yield the keys of a table, as `keys` does."""
@@ -159,10 +163,8 @@ class CachedSnapshot:
             view.abort()
 
 
-def _not_of(recent: Changes, on_damage: OnDamage | None) -> OnDamage | None:
+def _not_of(recent: Changes, on_damage: OnDamage | None) -> OnDamage:
     """Return what handles damage, without records that recent rows replace."""
-    if not recent:
-        return on_damage
 
     def report(error: RecordDamagedError) -> None:
         if error.key in recent:

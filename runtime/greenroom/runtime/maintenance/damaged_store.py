@@ -167,8 +167,11 @@ class DamagedStore:
 
     def sound(self, table: int) -> Iterator[Sound]:
         """Yield the sound rows of a table, with the recent rows over them, in order."""
+        recent = self._recent[table]
         stored = ((each.key, each.record) for each in self._salvage(table) if isinstance(each, Sound))
-        return (Sound(key, record) for key, record in merge_over(stored, self._recent[table]))
+        return (
+            Sound(key, record) for key, record in merge_over(stored, iter(sorted(recent.items())), recent)
+        )
 
     def ranges(self) -> Iterator[MissingRange]:
         """Yield the ranges with missing rows, for people."""

@@ -54,6 +54,9 @@ PLENTY_BYTES: Final = 1 << 30
 LATELY_SECONDS: Final = 0.1
 """With `PLENTY_BYTES` to spare, the disk's free space is not read again for `LATELY_SECONDS`."""
 
+_MANY: Final = 16
+"""A group with more than this part of `MOST_BYTES` is written once, into its tables, not twice."""
+
 _APPLY_BYTES: Final = 16 << 20
 """With less room than this, rows go into their tables at once: writing all recent rows there takes pages."""
 
@@ -238,13 +241,14 @@ class Writer:
         return self._has_room((), 0, 0) and self._has_room(unit.changes, size, 1, unit.entries)
 
     def _is_much(self, changes: Sequence[Changes], entries: Sequence[JournalEntry]) -> bool:
-        """Return whether a group is large, or would be one row too many with the recent rows."""
-        rows = sum(map(len, changes)) + len(entries)
+        """Return whether a group is large, or would be too much with the recent rows."""
+        rows, size = sum(map(len, changes)) + len(entries), bytes_of(changes)
         recent = self.recent
         return (
             2 * rows > MOST_ROWS
+            or _MANY * size > MOST_BYTES
             or rows + len(recent) > MOST_ROWS
-            or bytes_of(changes) + recent.size > MOST_BYTES
+            or size + recent.size > MOST_BYTES
         )
 
     def _is_short(self, size: int) -> bool:
