@@ -95,8 +95,9 @@ class Store:
         self._path = self.folder / DATA_FILE
         self.min_free = min_free
         self.is_checked = check.is_whole
-        sound_recent = [each for each in check.damaged if each.table != RECENT_TABLE.decode()]
-        self.damage = KnownDamage(os.fspath(self._path), sound_recent)
+        # Recent rows are mended, or the store is not opened.
+        damaged = [each for each in check.damaged if each.table != RECENT_TABLE.decode()]
+        self.damage = KnownDamage(os.fspath(self._path), damaged)
         self._sync = sync
         self._pid = os.getpid()
         self._open_readings = 0

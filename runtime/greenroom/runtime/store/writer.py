@@ -133,6 +133,9 @@ class Writer:
                 return
             try:
                 self._write((), (), applies=True)
+            except StoreFailedError as error:
+                self.broken = error
+                raise
             except lmdb.Error as error:
                 if not is_out_of_space(error, self._folder, self.recent.size):
                     raise
