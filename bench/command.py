@@ -42,6 +42,8 @@ NAMES = (
     "residency",
     "relay",
     "chaos",
+    "kills",
+    "crash_images",
     "damage",
     "salvage",
     "finding",

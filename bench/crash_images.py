@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, get_args
 
 from bench import recording
 from bench.client import PATIENCE, read_answer
-from bench.harness import Plan, Report, Table, check
+from bench.harness import Plan, Report, Table, WrongAnswerError, check
 from bench.ledger import Ledger, Write
 from bench.recording import Cut, Event, Followed
 from bench.servers import environment
@@ -30,6 +30,7 @@ SMOKE_IMAGES: Final = 4
 WRITES: Final = 300
 IN_FLIGHT: Final = 4
 SHOWN: Final = 10
+SHOWN_BYTES: Final = 500
 SEED: Final = 20_261_201
 _FILES: Final = ("greenroom.mdb", "owner.lock")
 _HOWS: Final[tuple[Followed, ...]] = get_args(Followed)
@@ -140,8 +141,15 @@ def _judged(folder: Path, recorded: Recorded, cut: Cut, how: Followed, *, seed: 
     flags = ("--user", "bench", "--embedder", "static", "--secrets", str(secrets))
     reader = Member(0, data, "bench", folder / "stderr", flags=flags)
     reader.start()
-    wrong = ledger.problems(reader)
-    _end(reader)
+    try:
+        wrong = ledger.problems(reader)
+        _end(reader)
+    except WrongAnswerError as error:
+        wrong = [f"{error}: {(folder / 'stderr').read_text()[-SHOWN_BYTES:]}"]
+    finally:
+        if reader.runs:
+            reader.kill()
+            reader.gone()
     wrong += verified(data, "--secrets", str(secrets))
     shutil.rmtree(folder)
     return [f"image {seed}, {how} of what followed event {cut.certain}: {sentence}" for sentence in wrong]
@@ -167,5 +175,5 @@ def verified(data: Path, *flags: str) -> list[str]:
         program = [sys.executable, "-m", "greenroom.transports.cli", *command, "--data", str(data), *flags]
         done = subprocess.run(program, capture_output=True, check=False, env=environment())
         if done.returncode:
-            wrong.append(f"greenroom {' '.join(command)} says {(done.stdout + done.stderr)[-500:]!r}")
+            wrong.append(f"greenroom {' '.join(command)} says {(done.stdout + done.stderr)[-SHOWN_BYTES:]!r}")
     return wrong

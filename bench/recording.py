@@ -186,7 +186,6 @@ def image(
             uncertain = [part for page in uncertain for part in _torn(page, chance)]
         case "all":
             pass
-    chance.shuffle(uncertain)
     for part in uncertain:
         _write(content, part)
     return bytes(content)
