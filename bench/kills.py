@@ -1,8 +1,8 @@
 """The owner of a folder is killed while it writes memories, messages and keys, forgets and imports.
 
 Two processes are on one folder, each with a client that keeps writes in flight. Whenever some were answered
-the owner is killed, sometimes the other process. What was left unanswered is asked again through the one that
-takes over, and who was killed comes back behind it. After some kills all must be answered. Then both must
+the owner is killed, sometimes the other, or both. What was left unanswered is asked again through who takes
+over, and who was killed comes back behind it. After some kills all must be answered. Then both processes must
 tell of everything (`bench.ledger`), and `greenroom verify` and `greenroom audit verify` must find nothing.
 `bench.chaos` judges the order of what clients saw; this one, whether the store agrees with itself.
 """
@@ -29,7 +29,9 @@ IN_FLIGHT: Final = 8
 MOST_ANSWERS: Final = 30
 """Between two kills."""
 OTHERS: Final = 0.2
-"""Kills that do not hit the owner."""
+"""How often it is not the owner that is killed."""
+BOTH: Final = 0.1
+"""How often both are, so that the next one opens the store."""
 SHOWN: Final = 10
 SHOWN_BYTES: Final = 4_000
 SEED: Final = 20_261_201
@@ -100,11 +102,12 @@ class Killer:
         self.counts["rounds"] += 1
         ledger = Ledger(f"r{self.counts['rounds']}", self._chance)
         ledger.begin(self._members[0])
-        for _ in range(kills):
+        until = self.counts["kills"] + kills
+        while self.counts["kills"] < until:
             wanted = self.counts["answers"] + self._chance.randint(1, MOST_ANSWERS)
             while self.counts["answers"] < wanted:
                 self._work(ledger)
-            self._kill()
+            self._strike()
         while any(self._open) or self._again:
             self._work(None)
         self.counts["writes"] += len(ledger.writes)
@@ -153,12 +156,24 @@ class Killer:
             self.counts[str(code)] += 1
             self._again.append(write)
 
-    def _kill(self) -> None:
-        self.counts["kills"] += 1
+    def _strike(self) -> None:
+        """Kill the owner, or now and then the other process, or both."""
         found = owner(self._folder, self._members)
-        others = [member for member in self._members if member is not found]
-        victim = found if found is not None and self._chance.random() >= OTHERS else others[0]
-        self.counts["owners killed"] += victim is found
+        roll = self._chance.random()
+        if roll < BOTH:
+            victims = self._members
+        elif roll < BOTH + OTHERS or found is None:
+            victims = [next(member for member in self._members if member is not found)]
+        else:
+            victims = [found]
+        self.counts["owners killed"] += found in victims
+        for victim in victims:
+            self._kill(victim)
+        for victim in victims:
+            victim.start()
+
+    def _kill(self, victim: Member) -> None:
+        self.counts["kills"] += 1
         place = self._members.index(victim)
         victim.kill()
         self._take(place, victim.rest())
@@ -166,4 +181,3 @@ class Killer:
         self.counts["left unanswered"] += len(self._open[place])
         self._open[place] = {}
         victim.gone()
-        victim.start()

@@ -94,7 +94,7 @@ def test_a_power_cut_leaves_what_was_answered_and_nothing_that_contradicts_it(tm
 def test_who_is_killed_while_it_writes_leaves_a_store_that_agrees_with_itself(tmp_path: Path) -> None:
     with all_forked():
         report = kills.run(Plan(smoke=True, data=None, work=tmp_path))
-    counts = dict(report.tables[0].rows)
-    assert counts["kills"] == kills.SMOKE_KILLS
-    assert counts["owners killed"]
+    counts = {what: count for what, count in report.tables[0].rows if isinstance(count, int)}
+    assert counts["kills"] >= kills.SMOKE_KILLS
+    assert counts["owners killed"] > 0
     assert counts["answers"] >= counts["writes"]
