@@ -52,8 +52,8 @@ class Cost(NamedTuple):
 
     Attributes:
         bytes: What is written.
-        rows: What its own commit has, half of the time.
-        rows_with_upkeep: What all commits have until all is at rest, for each write.
+        rows: What is committed until it is answered, in the median.
+        rows_with_upkeep: What is committed until all is at rest, for each write.
         put: Bytes of a put of the same text in the same store.
         embedder: What makes vectors in the store.
     """
