@@ -23,6 +23,7 @@ import trio
 from bench import meter
 from bench.corpus import SEED, SYLLABLES
 from bench.harness import Plan, check
+from bench.servers import environment
 from greenroom.actors import (
     AddMessage,
     Agent,
@@ -41,6 +42,7 @@ NAMESPACE: Final = "project:bench"
 TEXT_BYTES: Final = 200
 SESSION: Final = "measured"
 WARM: Final = 100
+SECRETS: Final = environment()["GREENROOM_SECRETS"]
 WHO: Final = Principal(agent_id="bench", user="bench")
 _ROOM: Final = 1 << 30
 _APART: Final = 1_000_000
@@ -76,7 +78,7 @@ def texts(first: int = 0) -> Iterator[str]:
 
 
 def costs(plan: Plan, folder: Path, quiet: float) -> dict[str, Cost]:
-    """Return what each write costs, in a store that is made in the folder and filled."""
+    """Return what each write costs, in the store of a folder, which is made there unless there is one."""
     times = plan.size(500, 20)
     trio.run(_fill, folder, times)
     return {
@@ -86,10 +88,10 @@ def costs(plan: Plan, folder: Path, quiet: float) -> dict[str, Cost]:
 
 
 async def _fill(folder: Path, times: int) -> None:
-    async with open_greenroom(folder, embedder="static") as runtime:
+    async with open_greenroom(folder, embedder="static", secrets=SECRETS) as runtime:
         agent = Agent(runtime, WHO)
         await agent.ask(CreateSession(session_id=SESSION, purpose="bench"))
-        for number, text in enumerate(islice(texts(), times)):
+        for number, text in enumerate(islice(texts(9 * _APART), times)):
             await agent.ask(AddMessage(session_id=SESSION, content=text))
             await agent.ask(SetMemory(key=f"filled-{number}", value=_json(text)))
             await agent.ask(StoreMemory(key=f"filled-{number}", namespace=NAMESPACE, content=text))
@@ -152,7 +154,7 @@ def _cost(plan: Plan, folder: Path, writes: Writes, times: int, quiet: float) ->
         return meter.handed_over("self") + commits.count * meter.PAGE
 
     async def work() -> tuple[int, list[int], int, str]:
-        async with open_greenroom(folder, embedder="static") as runtime:
+        async with open_greenroom(folder, embedder="static", secrets=SECRETS) as runtime:
             agent = Agent(runtime, WHO)
             for _ in range(plan.size(WARM, 2)):
                 await writes.one(agent)

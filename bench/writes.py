@@ -31,7 +31,7 @@ from bench.records import Load
 from bench.servers import greenroom, memory_of
 from bench.source_trees import copies, write_tree
 from bench.varied import write_varied
-from bench.write_costs import NAMESPACE, TEXT_BYTES, WHO, Cost, costs, texts
+from bench.write_costs import NAMESPACE, SECRETS, TEXT_BYTES, WHO, Cost, costs, texts
 from greenroom.actors import AddMessage, Agent, CreateSession, GetMessages, open_greenroom
 
 FLAGS: Final = ("--embedder", "static", "--user", "bench", "--agent", "bench")
@@ -89,30 +89,42 @@ def run(plan: Plan) -> Report:
     }.items():
         with plan.folder() as folder:
             stored[name] = fill(plan, folder, quiet)
+            if name == "memories":
+                among = costs(plan, folder / "data", quiet)
     load = Load(1, plan.size(0.7, 0.05))
     contenders: dict[str, Callable[[], float]] = {
         "greenroom": partial(durable.through_the_runtime, "power", load, plan),
         "SQLite": partial(durable.through_sqlite, durable_sqlite.direct, "FULL", load, plan),
         "LMDB": partial(through_lmdb, load, plan),
     }
-    return _report(each, stored, take_turns(contenders, plan.size(15, 1)))
+    return _report(each, among, stored, take_turns(contenders, plan.size(15, 1)))
 
 
-def _report(each: dict[str, Cost], stored: dict[str, Stored], rounds: dict[str, list[float]]) -> Report:
+def _of_single(title: str, each: dict[str, Cost]) -> Table:
+    return Table(
+        title=title,
+        columns=["write", "kB", "kB of a put", "ratio", "rows", "rows with upkeep"],
+        rows=[
+            [
+                *(name, cost.bytes / 1_024, cost.put / 1_024, cost.bytes / cost.put),
+                *(cost.rows, cost.rows_with_upkeep),
+            ]
+            for name, cost in each.items()
+        ],
+    )
+
+
+def _report(
+    each: dict[str, Cost],
+    among: dict[str, Cost],
+    stored: dict[str, Stored],
+    rounds: dict[str, list[float]],
+) -> Report:
     rates = medians(rounds)
     embedder = next(iter(each.values())).embedder
     tables = [
-        Table(
-            title=f"one write of {TEXT_BYTES} bytes, vectors: {embedder}",
-            columns=["write", "kB", "kB of a put", "ratio", "rows", "rows with upkeep"],
-            rows=[
-                [
-                    *(name, cost.bytes / 1_024, cost.put / 1_024, cost.bytes / cost.put),
-                    *(cost.rows, cost.rows_with_upkeep),
-                ]
-                for name, cost in each.items()
-            ],
-        ),
+        _of_single(f"one write of {TEXT_BYTES} bytes, vectors: {embedder}", each),
+        _of_single(f"the same in the store of {stored['memories'].items:,} memories", among),
         Table(
             title=f"until all is at rest, and the store then; vectors: {embedder}",
             columns=[
@@ -274,7 +286,7 @@ def _messages(plan: Plan, folder: Path, quiet: float) -> Stored:
         check(told == count, f"{session} has {told} messages of {count}")
 
     async def fill() -> None:
-        async with open_greenroom(folder / "data", embedder="static") as runtime:
+        async with open_greenroom(folder / "data", embedder="static", secrets=SECRETS) as runtime:
             async with trio.open_nursery() as nursery:
                 for number in range(SESSIONS):
                     said = islice(texts(number * count), count)
