@@ -145,15 +145,15 @@ def _report(
             rows=[[*rates.values(), _slower(rounds, "greenroom"), _slower(rounds, "LMDB")]],
         ),
     ]
-    message = each["add_message"]
+    message = among["add_message"]
     figures = [
         Figure(what="bytes of one add_message, to an LMDB put", value=message.bytes / message.put, most=1.1),
         *(
-            Figure(what=f"kB of one {name}", value=each[name].bytes / 1_024, most=most)
+            Figure(what=f"kB of one {name}", value=among[name].bytes / 1_024, most=most)
             for name, most in MOST_BYTES.items()
         ),
         *(
-            Figure(what=f"rows of one {name}", value=each[name].rows, most=most)
+            Figure(what=f"rows of one {name}", value=among[name].rows, most=most)
             for name, most in MOST_ROWS.items()
         ),
         _ratio("written by an import, to its store", stored["memories"].written, stored["memories"].file, 2),
