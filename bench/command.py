@@ -29,6 +29,7 @@ from bench.requirements import explained, is_missing, lacks_weights
 NAMES = (
     "ask",
     "durable",
+    "writes",
     "search",
     "memory",
     "start",
@@ -41,6 +42,8 @@ NAMES = (
     "residency",
     "relay",
     "chaos",
+    "kills",
+    "crash_images",
     "damage",
     "salvage",
     "finding",
@@ -111,6 +114,9 @@ def main() -> int:
             work=Path(work),
             seconds=chosen.seconds,
             kills=chosen.kills,
+            memories=chosen.memories,
+            files=chosen.files,
+            sectors=chosen.sectors,
         )
         for name in names:
             try:
@@ -163,7 +169,12 @@ def _parser() -> argparse.ArgumentParser:
         help="where to make the stores, so which disk; made when missing",
     )
     parser.add_argument("--seconds", type=float, default=60.0, metavar="S", help="of `crowd` (%(default)g)")
-    parser.add_argument("--kills", type=int, default=100, metavar="N", help="of `chaos` (%(default)d)")
+    parser.add_argument(
+        "--kills", type=int, default=100, metavar="N", help="of `chaos` and `kills` (%(default)d)"
+    )
+    parser.add_argument("--memories", type=int, default=30_000, metavar="N", help="of `writes` (%(default)d)")
+    parser.add_argument("--files", type=int, default=3_000, metavar="N", help="of `writes` (%(default)d)")
+    parser.add_argument("--sectors", action="store_true", help="`writes` counts the sectors of a quiet disk")
     parser.add_argument("--markdown", action="store_true", help="print the tables as Markdown")
     parser.add_argument(
         "--compare", type=_old_run, metavar="OLD.json", help="print also the ratios to an older run's results"

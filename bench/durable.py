@@ -68,12 +68,12 @@ def run(plan: Plan) -> Report:
     for callers in plan.size((1, 16, 64, 256, 1_024), (1, 64)):
         load = Load(callers, plan.size(0.5, 0.05))
         contenders: dict[str, Callable[[], float]] = {
-            "power": partial(_greenroom, "power", load, plan),
-            "FULL direct": partial(_sqlite, direct, "FULL", load, plan),
-            "FULL thread": partial(_sqlite, through_a_thread, "FULL", load, plan),
-            "process": partial(_greenroom, "process", load, plan),
-            "NORMAL direct": partial(_sqlite, direct, "NORMAL", load, plan),
-            "NORMAL thread": partial(_sqlite, through_a_thread, "NORMAL", load, plan),
+            "power": partial(through_the_runtime, "power", load, plan),
+            "FULL direct": partial(through_sqlite, direct, "FULL", load, plan),
+            "FULL thread": partial(through_sqlite, through_a_thread, "FULL", load, plan),
+            "process": partial(through_the_runtime, "process", load, plan),
+            "NORMAL direct": partial(through_sqlite, direct, "NORMAL", load, plan),
+            "NORMAL thread": partial(through_sqlite, through_a_thread, "NORMAL", load, plan),
         }
         rates = medians(take_turns(contenders, plan.size(5, 1)))
         for ours, peers in (("power", "FULL"), ("process", "NORMAL")):
@@ -88,7 +88,8 @@ def run(plan: Plan) -> Report:
     return Report(tables=[table], figures=figures)
 
 
-def _greenroom(durability: Literal["power", "process"], load: Load, plan: Plan) -> float:
+def through_the_runtime(durability: Literal["power", "process"], load: Load, plan: Plan) -> float:
+    """Return how many writes a second were acknowledged."""
     options = RuntimeOptions(durability=durability)
 
     async def write(folder: Path) -> Written:
@@ -125,9 +126,10 @@ def _greenroom(durability: Literal["power", "process"], load: Load, plan: Plan) 
     return written.rate()
 
 
-def _sqlite(
+def through_sqlite(
     write: Callable[[Path, Synchronous, Load], Written], synchronous: Synchronous, load: Load, plan: Plan
 ) -> float:
+    """Return how many writes a second SQLite has acknowledged."""
     with plan.folder() as folder:
         written = write(folder / "peer.db", synchronous, load)
         found = read_all(folder / "peer.db")

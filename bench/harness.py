@@ -34,7 +34,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         mirrors: A folder of bare git repositories whose source `code` searches, or None.
         work: Where benchmarks make their stores: on the disk whose speed is asked about.
         seconds: How long the load of `crowd` lasts.
-        kills: How many processes `chaos` kills.
+        kills: How many processes `chaos` kills, and `kills`.
+        memories: How many `writes` imports.
+        files: How many it indexes as a workspace.
+        sectors: Whether it counts what the disk has written instead of what it was given.
     """
 
     smoke: bool
@@ -44,6 +47,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     mirrors: Path | None = None
     seconds: float = 60.0
     kills: int = 100
+    memories: int = 30_000
+    files: int = 3_000
+    sectors: bool = False
 
     def size(self, full: T, smoke: T) -> T:
         """Return ``smoke`` in a smoke run, else ``full``."""

@@ -70,17 +70,17 @@ def run(plan: Plan) -> Report:
     with plan.folder() as folder:
         docs, data = (folder / "docs").resolve(), folder / "data"
         count, size = _write(docs, copies=plan.size(30, 1))
-        first = _ingest(docs, data)
+        first = ingested(docs, data)
         check(first.done["added"] == count, f"{first.done['added']} of {count} documents were put in")
-        again = _ingest(docs, data)
+        again = ingested(docs, data)
         check(again.done["unchanged"] == count, f"{again.done['unchanged']} of {count} were the same")
         put, found = _watch(docs, data, plan.size(CHANGES, 3))
         _search(docs, data)
         own = _kept(data, size)
     with plan.folder() as folder:
         docs, data = (folder / "docs").resolve(), folder / "data"
-        large_count, large = write_varied(docs, _pages(), plan.size(100_000_000, 300_000))
-        varied = _ingest(docs, data)
+        large_count, large = write_varied(docs, pages(), plan.size(100_000_000, 300_000))
+        varied = ingested(docs, data)
         check(varied.done["added"] == large_count, f"{varied.done['added']} of {large_count} were put in")
         kept = _kept(data, large)
     tables = [
@@ -130,20 +130,21 @@ def _slow(waits: Sequence[float]) -> float:
     return percentile(waits, 95)
 
 
-def _pages() -> list[str]:
+def pages() -> list[str]:
+    """Return what this repository's own pages say."""
     return [page.read_text() for page in sorted(DOCS.rglob("*.md"))]
 
 
 def _write(docs: Path, copies: int) -> tuple[int, int]:
     """Write the documents; return how many there are, and their bytes."""
-    pages = _pages()
-    pages += [f"# Planted\n\n{planted.sentence}\n" for planted in PLANTED]
+    texts = pages()
+    texts += [f"# Planted\n\n{planted.sentence}\n" for planted in PLANTED]
     for copy in range(copies):
         (docs / str(copy)).mkdir(parents=True)
-        for number, page in enumerate(pages):
+        for number, page in enumerate(texts):
             (docs / str(copy) / f"{number}.md").write_text(page)
     size = sum(file.stat().st_size for file in docs.rglob("*.md"))
-    return copies * len(pages), size
+    return copies * len(texts), size
 
 
 def _command(docs: Path, data: Path, *more: str) -> list[str]:
@@ -151,7 +152,8 @@ def _command(docs: Path, data: Path, *more: str) -> list[str]:
     return [*program, "--json", *FLAGS, *more]
 
 
-def _ingest(docs: Path, data: Path) -> Filled:
+def ingested(docs: Path, data: Path) -> Filled:
+    """Put a folder into a store."""
     start, before = time.perf_counter(), _children()
     owner = memory = 0.0
     with subprocess.Popen(
@@ -244,11 +246,13 @@ def _kept(data: Path, size: int) -> Kept:
         memory = memory_of(client.pid).anonymous
         told: Any = client.call(ToolCall("list_corpora", {}))
     text, file = told["corpora"][0]["stored_bytes"], data / "greenroom.mdb"
-    used = _used(file)
-    return Kept(start, memory, text / size, (used - text) / size, (file.stat().st_blocks * 512 - used) / size)
+    in_use = used(file)
+    return Kept(
+        start, memory, text / size, (in_use - text) / size, (file.stat().st_blocks * 512 - in_use) / size
+    )
 
 
-def _used(file: Path) -> int:
+def used(file: Path) -> int:
     """Return how many bytes the pages have that hold something, of a store that nobody has open."""
     with lmdb.open(str(file), subdir=False, readonly=True, lock=False, max_dbs=8) as environment:
         found = [environment.stat()]

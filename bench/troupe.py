@@ -31,6 +31,8 @@ class Member:
         folder: What all serve.
         agent: As whom.
         errors: A file for what the processes say on standard error.
+        flags: More flags of theirs.
+        before: A program that starts them.
 
     Attributes:
         life: Counts the processes of this place.
@@ -39,7 +41,16 @@ class Member:
         ending: How it was asked to end, if it was: "" or a word for it.
     """
 
-    def __init__(self, number: int, folder: Path, agent: str, errors: Path) -> None:
+    def __init__(
+        self,
+        number: int,
+        folder: Path,
+        agent: str,
+        errors: Path,
+        *,
+        flags: Sequence[str] = (),
+        before: Sequence[str] = (),
+    ) -> None:
         self.number = number
         self.agent = agent
         self.life = 0
@@ -47,7 +58,7 @@ class Member:
         self.paused_until = 0.0
         self.ending = ""
         self.since = 0.0
-        self._command = greenroom(folder, "--agent", agent)
+        self._command = [*before, *greenroom(folder, "--agent", agent, *flags)]
         self._errors = errors
         self._process: subprocess.Popen[bytes] | None = None
         self._client: Client | None = None

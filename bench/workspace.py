@@ -195,7 +195,7 @@ def _index(client: Client, folder: Path, tree: SourceTree) -> Indexed:
     before = _processor(client)
     most = owner_most = parsers = 0.0
     began = time.perf_counter()
-    for _ in _indexing(client):
+    for _ in indexing(client):
         owner_memory = memory_of(client.pid).anonymous
         memory = owner_memory
         used = 0.0
@@ -211,18 +211,24 @@ def _index(client: Client, folder: Path, tree: SourceTree) -> Indexed:
         time.sleep(_LOOK_SECONDS)
     seconds = time.perf_counter() - began
     owner = _processor(client) - before
-    hold = _stats(folder)["dispatcher"]["longest_slice_ms"]
-    for planted in islice(tree.planted, 20):
-        told = client.call(ToolCall("symbol_search", {"symbol": planted.symbol}))
-        where = [each["file_path"] for each in told["definitions"]]
-        check(where == [planted.path], f"{planted.symbol} is in {planted.path}, and was found in {where}")
-    corpus = client.call(ToolCall("list_corpora", {}))["corpora"][0]
-    check(corpus["documents"] >= 0.95 * tree.files, f"{corpus['documents']} of {tree.files} were indexed")
+    hold = stats(folder)["dispatcher"]["longest_slice_ms"]
+    corpus = check_indexed(client, tree)
     kept = (folder / "data" / "greenroom.mdb").stat().st_blocks * 512
     return Indexed(seconds, owner, parsers, most, owner_most, hold, corpus, kept)
 
 
-def _indexing(client: Client) -> Iterator[None]:
+def check_indexed(client: Client, tree: SourceTree) -> dict[str, Any]:
+    """Check that all is indexed, and that what was planted is found; return what `list_corpora` says."""
+    for planted in islice(tree.planted, 20):
+        told = client.call(ToolCall("symbol_search", {"symbol": planted.symbol}))
+        where = [each["file_path"] for each in told["definitions"]]
+        check(where == [planted.path], f"{planted.symbol} is in {planted.path}, and was found in {where}")
+    corpus: dict[str, Any] = client.call(ToolCall("list_corpora", {}))["corpora"][0]
+    check(corpus["documents"] >= 0.95 * tree.files, f"{corpus['documents']} of {tree.files} were indexed")
+    return corpus
+
+
+def indexing(client: Client) -> Iterator[None]:
     """Begin, and go on until all is indexed; once at least, however soon that is."""
     last = time.perf_counter() + PATIENCE
     client.call(ToolCall("search_code_semantic", {"query": "anything at all"}))
@@ -236,7 +242,7 @@ def _indexing(client: Client) -> Iterator[None]:
         check(time.perf_counter() < last, f"after {PATIENCE} s it is {freshness}")
 
 
-def _stats(folder: Path) -> Any:
+def stats(folder: Path) -> Any:
     """Return what the server says of itself."""
     command = [sys.executable, "-m", "greenroom.transports.cli", "stats", "--json"]
     done = subprocess.run(
@@ -315,7 +321,7 @@ def _sessions(folder: Path, turns: int) -> tuple[list[float], list[float]]:
 
 def _indexing_beside(client: Client, turn: Callable[[], list[float]], waits: list[float]) -> Iterator[None]:
     """Have turns taken while it is indexed."""
-    for _ in _indexing(client):
+    for _ in indexing(client):
         for _ in range(10):
             waits += turn()
             yield

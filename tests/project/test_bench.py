@@ -18,8 +18,8 @@ from bench.counted_server import Event, Way, way
 from bench.harness import Report, Table
 
 ROOT = Path(__file__).parents[2]
-ALONE = {"chaos", "damage", "start"}
-"""Those that tests of their own run: the one below that compares, `test_chaos.py` and `test_damage.py`."""
+ALONE = {"chaos", "crash_images", "damage", "kills", "start"}
+"""Those that tests of their own run: the one below that compares, and those beside `test_chaos.py`."""
 
 FORGETFUL_PEER = """
 import sys
