@@ -221,6 +221,7 @@ def served(tmp_path: Path) -> Iterator[Server]:
         for number in range(10):
             server.call("store_memory", key=f"k{number}", content=f"{WORD} number {number}")
         folder = tmp_path / "store"
+        assert run_on_store(tmp_path, "verify").returncode == 0  # now the rows lie in their tables
         value = f"{WORD} number 4".encode()
         damaged = [each for each in records_of(folder, tmp_path) if value in each.raw and b"\0uv" in each.key]
         assert len(damaged) == 1
@@ -256,8 +257,10 @@ def test_one_flipped_bit_costs_one_memory(served: Server, tmp_path: Path) -> Non
 def test_a_damaged_memory_can_be_forgotten_and_stored_anew(tmp_path: Path, letter: bytes) -> None:
     with serving(tmp_path, "--user", "ann", "--tools", "all", "--embedder", "none") as server:
         server.call("store_memory", key="kept", content=WORD)
+        assert run_on_store(tmp_path, "verify").returncode == 0  # now the rows lie in their tables
         before = {each.key for each in records_of(tmp_path / "store", tmp_path)}
         server.call("store_memory", key="k4", content=f"{WORD} number 4")
+        assert run_on_store(tmp_path, "verify").returncode == 0
         new = [each for each in records_of(tmp_path / "store", tmp_path) if each.key not in before]
         flip(tmp_path / "store", next(each for each in new if b"\0u" + letter in each.key))
         assert server.call("store_memory", key="other", content=f"{WORD} beside")["success"]
