@@ -121,13 +121,16 @@ class Writer:
         self.sync_seconds = Histogram(SECONDS)
 
     def load(self, recent: RecentRows, number: int) -> None:
-        """Take over the recent rows of the last owner, up to a number, before any commit."""
+        """Take over the recent rows of the last owner, up to a number."""
         self.recent, self._recent_number = recent, number
         self._views = {self._environment.info()["last_txnid"]: recent}
         self.settle()
 
     def settle(self) -> None:
-        """Write the recent rows into their tables, in any thread; without room they stay as they are."""
+        """Write the recent rows into their tables; without room they stay.
+
+        This may run in any thread.
+        """
         with self._guard:
             if not self.recent or self.broken is not None:
                 return
@@ -141,7 +144,10 @@ class Writer:
                     raise
 
     def recent_at(self, transaction: int) -> RecentRows | None:
-        """Return the recent rows that a view of LMDB sees; None if too many commits have come since."""
+        """Return the recent rows that a view of LMDB sees.
+
+        None if too many commits have come since.
+        """
         views = self._views
         found = views.get(transaction)
         if found is not None:
@@ -255,7 +261,7 @@ class Writer:
         )
 
     def _is_short(self, size: int) -> bool:
-        """Return whether there may soon be no room to write all recent rows into their tables.
+        """Return whether there may soon be no room to apply all recent rows.
 
         What is deleted makes room only in its table, too.
         """

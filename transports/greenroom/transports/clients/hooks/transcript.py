@@ -104,7 +104,7 @@ def read_tail(path: str, place: Transcripts, kept: ReadOffset | None) -> tuple[l
 
 
 def _turns(talk: Conversation, first: bytes, lines: Iterable[bytes]) -> list[RawTurn]:
-    """Return the newest turns of lines, of which the first one of the file tells more."""
+    """Return the newest turns of lines; the file's first line tells more of them."""
     list(talk.turns_in(first))
     return _newest(turn for line in lines for turn in talk.turns_in(line))
 
