@@ -266,6 +266,9 @@ class StoreStatistics:
             one="unchecked",
         ),
     ] = "unchecked"
+    former_format: Annotated[
+        int, unexported("The format before this program changed it, until `health_check` told it; else 0.")
+    ] = 0
     damaged_records: Annotated[
         int,
         gauge("store_damaged_records", "Records known to differ from what was stored."),

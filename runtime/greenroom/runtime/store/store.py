@@ -25,6 +25,7 @@ from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.lmdb.encryption import Encryption, open_seal, rewrap
 from greenroom.runtime.lmdb.environment import (
     FIRST_SECRET_KEY,
+    FORMER_KEY,
     META,
     MIN_SIZE,
     RECENT_TABLE,
@@ -32,6 +33,7 @@ from greenroom.runtime.lmdb.environment import (
     SECRET_KEY,
     STORE_KEY,
     TABLES,
+    FormerFormat,
     open_environment,
     put_secret_mark,
     store_error,
@@ -128,6 +130,7 @@ class Store:
                 self.id = (transaction.get(STORE_KEY) or b"").decode()
                 self.secret_mark = (transaction.get(SECRET_KEY) or b"").decode()
                 self.first_secret_mark = (transaction.get(FIRST_SECRET_KEY) or b"").decode()
+                self._former = FormerFormat.parse(transaction.get(FORMER_KEY))
         except BaseException as error:
             self._environment.close()  # before this process may open it again
             if isinstance(error, lmdb.Error):
@@ -190,6 +193,23 @@ class Store:
             wrapped = rewrap(self._environment, self.unlock, unlock, os.fspath(self._path))
         self.unlock = unlock
         return wrapped
+
+    @property
+    def former_format(self) -> int:
+        """The format before this program changed it, until that was told; else 0."""
+        return 0 if self._former is None or self._former.is_told else self._former.version
+
+    def take_former_format(self) -> int:
+        """Return `former_format`, and record that it was told, in any thread."""
+        version = self.former_format
+        if version and self._former is not None:
+            self._former = self._former._replace(is_told=True)
+            with (
+                suppress(StoreError),
+                self._translate_errors("written"),
+            ):  # then the next owner tells it again
+                self.writer.put_former_format(self._former)
+        return version
 
     @property
     def state(self) -> int:
@@ -417,6 +437,7 @@ class Store:
                 last_commit_seconds=writer.last_seconds,
                 max_commit_seconds=writer.max_seconds,
                 scans=self._open_readings,
+                former_format=self.former_format,
                 integrity="unchecked" if not self.is_checked else "damaged" if known else "checked",
                 damaged_records=len(known),
                 damaged=self.damage.names(),

@@ -23,7 +23,14 @@ from greenroom.runtime.journal.chain import ChainUpdate, HashChains
 from greenroom.runtime.journal.revocations import META_KEY, RevocationLog
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.lmdb.codec import RecordCodec
-from greenroom.runtime.lmdb.environment import INDEXES, META, is_out_of_space, store_error, write_format
+from greenroom.runtime.lmdb.environment import (
+    INDEXES,
+    META,
+    FormerFormat,
+    is_out_of_space,
+    store_error,
+    write_format,
+)
 from greenroom.runtime.lmdb.files import DATA_FILE
 from greenroom.runtime.lmdb.recent import (
     MOST_BYTES,
@@ -133,6 +140,14 @@ class Writer:
             except lmdb.Error as error:
                 if not is_out_of_space(error, self._folder, self.recent.size):
                     raise
+
+    def put_former_format(self, former: FormerFormat) -> None:
+        """Store what is known of the format before this program changed it, in any thread."""
+        with self._guard:
+            if self.broken is None:
+                with self._environment.begin(write=True) as transaction:
+                    former.put(transaction)
+                    self.check_held()
 
     def recent_at(self, transaction: int) -> RecentRows | None:
         """Return the recent rows that a view of LMDB sees; None if too many commits have come since."""
