@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import lmdb
 
@@ -61,7 +61,10 @@ logger = logging.getLogger(__name__)
 
 
 def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environment:
-    """Open ``greenroom.mdb`` in ``folder`` for writing; a new one is made durable."""
+    """Open ``greenroom.mdb`` in ``folder`` for writing; a new one is made durable.
+
+    A store of an older format keeps that until `open_recent`, so one that is refused stays as it is.
+    """
     path = folder / files.DATA_FILE
     lock = folder / files.LMDB_LOCK_FILE
     new = not os.path.lexists(path)
@@ -91,14 +94,11 @@ def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environ
         path.chmod(files.FILE_MODE)
         environment.reader_check()
         with environment.begin(write=True) as transaction:
-            found = check_format(transaction, path)
-            if found is None:
+            if check_format(transaction, path) is None:
                 write_format(transaction)
-            elif found != FORMAT_VERSION:
-                _change_format(transaction, path, found)
             if transaction.get(STORE_KEY) is None:
                 transaction.put(STORE_KEY, secrets.token_hex(8).encode())
-        for name in (*TABLES, RECENT_TABLE):
+        for name in TABLES:
             environment.open_db(name)
         if new:
             files.sync_file(path)
@@ -108,6 +108,15 @@ def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environ
         environment.close()
         raise
     return environment
+
+
+def open_recent(environment: lmdb.Environment, path: Path) -> Any:
+    """Open the table of recent rows; a store of an older format, which has none, gets this format."""
+    with environment.begin(write=True) as transaction:
+        found = check_format(transaction, path)
+        if found is not None and found < FORMAT_VERSION:
+            _change_format(transaction, path, found)
+    return environment.open_db(RECENT_TABLE)
 
 
 class Identity(NamedTuple):
@@ -192,7 +201,7 @@ def way_back(former: int) -> str:
 
 def _change_format(transaction: lmdb.Transaction[bytes], path: Path, former: int) -> None:
     """Change an older store's format, whose rows stay as they are; tell it before."""
-    becomes = f"{path} has store format {former} and becomes {FORMAT_VERSION}"
+    becomes = f"{path} has store format {former} and becomes format {FORMAT_VERSION}"
     logger.warning("%s, %s", becomes, way_back(former))
     FormerFormat(former, int(time.time())).put(transaction)
     write_format(transaction)

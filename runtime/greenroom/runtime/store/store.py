@@ -35,6 +35,7 @@ from greenroom.runtime.lmdb.environment import (
     TABLES,
     FormerFormat,
     open_environment,
+    open_recent,
     put_secret_mark,
     store_error,
 )
@@ -106,7 +107,6 @@ class Store:
         try:
             self._environment = open_environment(self.folder, max_size=max_size, sync=sync)
             self._tables = tuple(self._environment.open_db(name) for name in TABLES)
-            recent = self._environment.open_db(RECENT_TABLE)
         except (lmdb.Error, OSError) as error:
             raise store_error(error, f"{self._path} cannot be opened") from error
         try:
@@ -115,6 +115,7 @@ class Store:
             self._codec = ReportingCodec(opened.codec if codec is None else codec, self._record_damage)
             self.unlock = opened.unlock
             self.blinder = opened.blinder
+            recent = open_recent(self._environment, self._path)
             self._prover = Prover(self._path, self._codec)
             self.writer = Writer(
                 self._environment,

@@ -110,7 +110,7 @@ def _format(facts: Facts) -> Iterator[Finding]:
     if head is None:
         return
     if head.format < FORMAT_VERSION and facts.owner is None:
-        becomes = f"the next start makes format {head.format} of the store {FORMAT_VERSION}"
+        becomes = f"the store has format {head.format}, and the next start makes it {FORMAT_VERSION}"
         yield ok(f"{becomes}, {way_back(head.format)}")
     elif head.former is not None:
         day = datetime.fromtimestamp(head.former.changed_at, UTC)
