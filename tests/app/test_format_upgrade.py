@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -52,7 +53,7 @@ async def make_older(home: Path, encryption: Encryption | None = None) -> None:
 
 async def check(runtime: SharedRuntime) -> None:
     agent = Agent(runtime, ANN)
-    assert [each.key for each in (await agent.ask(MemorySearch(query="blue box"))).results] == ["maps"]
+    assert [each.key for each in (await agent.ask(MemorySearch(query="blue box"))).memories] == ["maps"]
     [message] = (await agent.ask(GetMessages(session_id="work"))).messages
     assert message.content == "where are they?"
     assert (await runtime.query(VerifyMemories())).problems == []
@@ -100,33 +101,37 @@ async def test_a_new_store_has_nothing_to_tell(tmp_path: Path) -> None:
         assert await told(runtime) == []
 
 
+def run_here(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return run_on_store(home, *arguments, "--secrets", str(home / "secrets"))
+
+
 @pytest.mark.slow
 @pytest.mark.promise("store.downgrade")
 async def test_the_command_goes_back_and_the_doctor_says_what_was_and_what_comes(tmp_path: Path) -> None:
     await make_older(tmp_path)
     comes = f"the store has format {OLD}, and the next start makes it {NEW}, which earlier programs refuse"
     was = f"the store had format {OLD} until "
-    found = run_on_store(tmp_path, "doctor").stdout
+    found = run_here(tmp_path, "doctor").stdout
     assert (comes in found, was in found) == (True, False)
-    with serving(tmp_path) as server:
-        assert server.call("get_memory", key="missing")["code"] == "MEMORY_NOT_FOUND"
-        found = run_on_store(tmp_path, "doctor").stdout
+    with serving(tmp_path, "--secrets", str(tmp_path / "secrets")) as server:
+        assert server.call("set_memory", key="new", value=1)["success"] is True
+        found = run_here(tmp_path, "doctor").stdout
         assert (comes in found, was in found) == (False, True)
         assert "`greenroom downgrade`" in found
-        refused = run_on_store(tmp_path, "downgrade")
+        refused = run_here(tmp_path, "downgrade")
         assert refused.returncode == exit_codes.OWNED
         assert str(server.process.pid) in sentence(refused)
         server.end()
     assert format_in(tmp_path / "store") == NEW
-    done = run_on_store(tmp_path, "downgrade")
+    done = run_here(tmp_path, "downgrade")
     assert done.returncode == 0, done.stderr
     assert f"has store format {OLD}; start the earlier program now" in done.stdout
     before = names_in(tmp_path / "store")
-    assert "already" in run_on_store(tmp_path, "downgrade").stdout
+    assert "already" in run_here(tmp_path, "downgrade").stdout
     assert names_in(tmp_path / "store") == before
-    found = run_on_store(tmp_path, "doctor").stdout
+    found = run_here(tmp_path, "doctor").stdout
     assert (comes in found, was in found) == (True, False)
-    log = run_on_store(tmp_path, "audit", "tail").stdout
+    log = run_here(tmp_path, "audit", "tail").stdout
     assert log.count("downgrade_store") == 1
 
 

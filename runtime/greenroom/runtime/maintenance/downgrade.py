@@ -7,7 +7,6 @@ format's number. So this program opens the store whenever it is interrupted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from greenroom.runtime.base.errors import StoreError
@@ -25,28 +24,16 @@ from greenroom.runtime.maintenance.reencrypt import own_store
 from greenroom.runtime.store.store import Store
 
 
-@dataclass(frozen=True, slots=True)
-class DowngradeInfo:
-    """A store that has an earlier format now; ``changed`` is False if it had it before."""
-
-    folder: Path
-    format: int
-    changed: bool
-
-
 def downgrade(
     folder: Path, *, encryption: Encryption | None = None, options: RuntimeOptions | None = None
-) -> DowngradeInfo:
-    """Take a stopped store back to the format that programs before recent rows open.
+) -> bool:
+    """Give a stopped store the format that earlier programs open.
 
-    Args:
-        folder: The folder of the store.
-        encryption: Provides the key of an encrypted store.
-        options: Limits of the store.
+    Returns:
+        Whether it had another one.
 
     Raises:
-        StorageFullError: there is no room for the newest changes in their tables.
-        StoreError: see its subclasses; or the store has something that the earlier format does not have.
+        StoreError: see its subclasses; or it has something that no store of that format has.
     """
     limits = options if options is not None else RuntimeOptions()
     with own_store(folder, encryption) as (owner, check):
@@ -70,4 +57,4 @@ def downgrade(
                 write_downgraded_format(data)
                 sync_file(data)
         owner.mark_clean(is_checked=check.is_whole, is_damaged=bool(check.damaged))
-        return DowngradeInfo(owner.folder, DOWNGRADED_FORMAT, changes)
+        return changes

@@ -131,7 +131,7 @@ class Store:
                 self.id = (transaction.get(STORE_KEY) or b"").decode()
                 self.secret_mark = (transaction.get(SECRET_KEY) or b"").decode()
                 self.first_secret_mark = (transaction.get(FIRST_SECRET_KEY) or b"").decode()
-                self._former = FormerFormat.parse(transaction.get(FORMER_KEY))
+                self.writer.former = FormerFormat.parse(transaction.get(FORMER_KEY))
         except BaseException as error:
             self._environment.close()  # before this process may open it again
             if isinstance(error, lmdb.Error):
@@ -194,23 +194,6 @@ class Store:
             wrapped = rewrap(self._environment, self.unlock, unlock, os.fspath(self._path))
         self.unlock = unlock
         return wrapped
-
-    @property
-    def former_format(self) -> int:
-        """The format before this program changed it, until that was told; else 0."""
-        return 0 if self._former is None or self._former.is_told else self._former.version
-
-    def take_former_format(self) -> int:
-        """Return `former_format`, and record that it was told, in any thread."""
-        version = self.former_format
-        if version and self._former is not None:
-            self._former = self._former._replace(is_told=True)
-            with (
-                suppress(StoreError),
-                self._translate_errors("written"),
-            ):  # then the next owner tells it again
-                self.writer.put_former_format(self._former)
-        return version
 
     @property
     def state(self) -> int:
@@ -438,7 +421,7 @@ class Store:
                 last_commit_seconds=writer.last_seconds,
                 max_commit_seconds=writer.max_seconds,
                 scans=self._open_readings,
-                former_format=self.former_format,
+                former_format=self.writer.former_format,
                 integrity="unchecked" if not self.is_checked else "damaged" if known else "checked",
                 damaged_records=len(known),
                 damaged=self.damage.names(),

@@ -82,6 +82,7 @@ class Writer:
         check_held: Called before each commit; raises if this process no longer owns the folder. A new owner
             opens the store with a transaction, so it sees all earlier commits.
         recent: The recent rows.
+        former: The format before this program changed it; None if it did not.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class Writer:
         self._tables = tables
         self._recent_table = recent
         self.recent = NONE
+        self.former: FormerFormat | None = None
         self._recent_number = 0
         self._views = {environment.info()["last_txnid"]: NONE}
         self._guard = threading.Lock()  # copies settle in threads of their own
@@ -141,13 +143,22 @@ class Writer:
                 if not is_out_of_space(error, self._folder, self.recent.size):
                     raise
 
-    def put_former_format(self, former: FormerFormat) -> None:
-        """Store what is known of the format before this program changed it, in any thread."""
+    @property
+    def former_format(self) -> int:
+        """The format before this program changed it, until that was told; else 0."""
+        return 0 if self.former is None or self.former.is_told else self.former.version
+
+    def take_former_format(self) -> int:
+        """Return the former format, and record that it was told, in any thread."""
         with self._guard:
-            if self.broken is None:
-                with self._environment.begin(write=True) as transaction:
-                    former.put(transaction)
-                    self.check_held()
+            version = self.former_format
+            if self.former is not None and version:
+                self.former = self.former._replace(is_told=True)
+                with suppress(lmdb.Error, StoreError):  # then the next owner tells it again
+                    with self._environment.begin(write=True) as transaction:
+                        self.former.put(transaction)
+                        self.check_held()
+            return version
 
     def recent_at(self, transaction: int) -> RecentRows | None:
         """Return the recent rows that a view of LMDB sees; None if too many commits have come since."""

@@ -548,7 +548,7 @@ _MAINTENANCE: Final = {
         examples=("rekey file:/keys/new --encryption-key file:/keys/old",),
     ),
     "downgrade": _on_store(
-        "take the store back to the format that earlier programs open; no server may be using it",
+        "give a stopped store the format that earlier programs open",
     ),
     "readmit": _on_store(
         "readmit an actor that failed too often and was quarantined",

@@ -24,7 +24,6 @@ from greenroom.actors.core.audit.record import LONGEST
 from greenroom.actors.core.keys import actor as keys
 from greenroom.actors.sessions.passports import requests as passports
 from greenroom.runtime import (
-    DowngradeInfo,
     Encryption,
     GreenroomError,
     RestoreInfo,
@@ -39,7 +38,7 @@ from greenroom.runtime import (
     stopped_store,
     verify,
 )
-from greenroom.runtime.lmdb.environment import FORMAT_VERSION
+from greenroom.runtime.lmdb.environment import DOWNGRADED_FORMAT, FORMAT_VERSION
 from greenroom.runtime.lmdb.lock_state import lock_state
 from greenroom.runtime.maintenance.survey import open_survey
 from greenroom.transports.base.config.parsers import KeyLocation, key_location
@@ -154,7 +153,7 @@ def _change(chosen: argparse.Namespace, settings: Settings) -> object:
             return {"folder": str(settings.data), "mark": made.mark, "path": str(made.path)}
 
 
-def _downgrade(settings: Settings) -> DowngradeInfo:
+def _downgrade(settings: Settings) -> dict[str, Any]:
     """Record it before, since opening the store changes its format again."""
     with contextlib.suppress(OSError):  # the next step says what is wrong
         state = lock_state(settings.data)
@@ -164,7 +163,8 @@ def _downgrade(settings: Settings) -> DowngradeInfo:
         changes = found.head.format == FORMAT_VERSION
     if changes:
         record_before(settings, "downgrade_store")
-    return downgrade(settings.data, encryption=encryption(settings), options=runtime_options(settings))
+    changed = downgrade(settings.data, encryption=encryption(settings), options=runtime_options(settings))
+    return {"folder": str(settings.data), "format": DOWNGRADED_FORMAT, "changed": changed}
 
 
 def _restore(source: Path, settings: Settings) -> RestoreInfo:
