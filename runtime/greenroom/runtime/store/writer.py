@@ -154,10 +154,10 @@ class Writer:
             version = self.former_format
             if self.former is not None and version:
                 self.former = self.former._replace(is_told=True)
-                with suppress(lmdb.Error, StoreError):  # then the next owner tells it again
-                    with self._environment.begin(write=True) as transaction:
-                        self.former.put(transaction)
-                        self.check_held()
+                # After a failure the next owner tells it again.
+                with suppress(lmdb.Error, StoreError), self._environment.begin(write=True) as transaction:
+                    self.former.put(transaction)
+                    self.check_held()
             return version
 
     def recent_at(self, transaction: int) -> RecentRows | None:
