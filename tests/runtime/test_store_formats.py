@@ -21,6 +21,8 @@ from greenroom.runtime import (
     INDEXES,
     Encryption,
     FolderLock,
+    RuntimeOptions,
+    StorageFullError,
     Store,
     StoreError,
     StoreKeyError,
@@ -165,12 +167,13 @@ def test_backups_of_before_and_of_after_are_restored(folder: Path, encryption: E
 def test_what_a_crash_left_as_recent_rows_is_in_its_table_after_a_downgrade(
     folder: Path, encryption: Encryption | None
 ) -> None:
+    make_older(folder, encryption)
     with closing(opened(folder, encryption)) as store:
-        store.commit([WriteBatch(None, [(ACTORS, *row) for row in ROWS.items()]), put(b"gone", b"x")])
+        store.commit([put(b"gone", b"x")])
         store.writer.settle()
         store.commit([WriteBatch(None, [(ACTORS, b"gone", None), (INDEXES, b"i", b"x")])])
         image = crash_image(folder, folder.parent / "image")
-    assert RECENT in names_in(image)
+    assert {FORMER, RECENT} <= names_in(image).keys()
     assert downgrade(image, encryption=encryption) is True
     assert {FORMER, RECENT}.isdisjoint(names_in(image))
     with lmdb.open(str(image / "greenroom.mdb"), subdir=False, readonly=True, max_dbs=3) as environment:
@@ -179,6 +182,20 @@ def test_what_a_crash_left_as_recent_rows_is_in_its_table_after_a_downgrade(
             assert [transaction.stat(table)["entries"] for table in (actors, indexes)] == [len(ROWS), 1]
     assert downgrade(image, encryption=encryption) is False
     check(image, encryption)
+
+
+@pytest.mark.promise("store.downgrade")
+def test_without_room_for_its_newest_changes_a_store_keeps_its_format(folder: Path) -> None:
+    with closing(opened(folder, None)) as store:
+        store.commit([put(b"large", bytes(2 << 20))])
+        store.commit([put(b"%d" % n, bytes(4_000)) for n in range(100)])
+        image = crash_image(folder, folder.parent / "image")
+    with pytest.raises(StorageFullError, match="no room for its newest changes"):
+        downgrade(image, options=RuntimeOptions(max_size=1 << 20))
+    assert format_in(image) == NEW
+    assert downgrade(image) is True
+    with closing(opened(image, None)) as store:
+        assert len(list(store.keys(ACTORS, b""))) == 101
 
 
 @pytest.mark.promise("store.downgrade")
