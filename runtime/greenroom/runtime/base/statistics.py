@@ -267,7 +267,7 @@ class StoreStatistics:
         ),
     ] = "unchecked"
     former_format: Annotated[
-        int, unexported("The format before, until a health check has told it; else 0.")
+        int, unexported("The former format until a health check reports it; else 0.")
     ] = 0
     damaged_records: Annotated[
         int,

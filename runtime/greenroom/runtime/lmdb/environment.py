@@ -48,7 +48,7 @@ IDENTITY_KEYS: Final = (STORE_KEY, SECRET_KEY, FIRST_SECRET_KEY)
 DOWNGRADED_FORMAT: Final = 3
 """The format that `write_downgraded_format` writes."""
 _DOWNGRADED_KEYS: Final = frozenset({*TABLES, FORMAT_KEY, SEAL_KEY, *IDENTITY_KEYS})
-_FORMER: Final = re.compile(rb"([0-9]{1,9}) ([0-9]{1,11})( told)?")
+_FORMER: Final = re.compile(rb"([0-9]{1,9}) ([0-9]{1,11})( reported)?")
 
 MIN_SIZE: Final = 256 * PAGE
 MAX_READERS: Final = 4096
@@ -111,7 +111,7 @@ def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environ
 
 
 def open_recent(environment: lmdb.Environment, path: Path) -> Any:
-    """Open the table of recent rows; a store of an older format, which has none, gets this format."""
+    """Open the table of recent rows; change an older format, which has none."""
     with environment.begin(write=True) as transaction:
         found = check_format(transaction, path)
         if found is not None and found < FORMAT_VERSION:
@@ -171,11 +171,11 @@ def forget_unneeded_secret(path: Path, needing: Iterable[str]) -> bool:
 
 
 class FormerFormat(NamedTuple):
-    """The format before the last change, when it changed, and whether `health_check` told it."""
+    """The format before the last change, when it changed, and whether that was reported."""
 
     version: int
     changed_at: int
-    is_told: bool = False
+    is_reported: bool = False
 
     @classmethod
     def parse(cls, found: bytes | None) -> FormerFormat | None:
@@ -185,12 +185,12 @@ class FormerFormat(NamedTuple):
 
     def put(self, transaction: lmdb.Transaction[bytes]) -> None:
         """Store the record."""
-        told = b" told" if self.is_told else b""
-        transaction.put(FORMER_KEY, b"%d %d%b" % (self.version, self.changed_at, told))
+        reported = b" reported" if self.is_reported else b""
+        transaction.put(FORMER_KEY, b"%d %d%b" % (self.version, self.changed_at, reported))
 
 
 def way_back(former: int) -> str:
-    """Return the end of a sentence about a changed format: who refuses it, and how to go back."""
+    """Return the end of a sentence about a changed format: how to go back."""
     if former < DOWNGRADED_FORMAT:
         return "which earlier programs refuse; to go back, `greenroom restore` a backup of before"
     return (
@@ -208,7 +208,7 @@ def _change_format(transaction: lmdb.Transaction[bytes], path: Path, former: int
 
 
 def format_of(path: Path) -> int | None:
-    """Return the format of a store whose file is sound and not open anywhere, as `check_format`."""
+    """Return the format of a sound store that is not open, as `check_format`."""
     room = path.stat().st_size + MIN_SIZE
     try:
         with (

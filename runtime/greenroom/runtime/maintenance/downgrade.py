@@ -1,4 +1,4 @@
-"""Take a stopped store back to the format before recent rows, so that earlier programs open it.
+"""Give a stopped store the format before recent rows, which earlier programs open.
 
 The rows themselves are the same in both formats. The newest changes, which lie in the table of recent rows
 after an unclean end, go into their tables first; then one transaction removes that table and writes the

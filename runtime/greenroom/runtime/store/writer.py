@@ -145,16 +145,16 @@ class Writer:
 
     @property
     def former_format(self) -> int:
-        """The format before this program changed it, until that was told; else 0."""
-        return 0 if self.former is None or self.former.is_told else self.former.version
+        """The format before this program changed it, until that is reported; else 0."""
+        return 0 if self.former is None or self.former.is_reported else self.former.version
 
     def take_former_format(self) -> int:
-        """Return the former format, and record that it was told, in any thread."""
+        """Return the former format, and record that it is reported, in any thread."""
         with self._guard:
             version = self.former_format
             if self.former is not None and version:
-                self.former = self.former._replace(is_told=True)
-                # After a failure the next owner tells it again.
+                self.former = self.former._replace(is_reported=True)
+                # After a failure the next owner reports it again.
                 with suppress(lmdb.Error, StoreError), self._environment.begin(write=True) as transaction:
                     self.former.put(transaction)
                     self.check_held()
