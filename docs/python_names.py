@@ -144,8 +144,8 @@ def entry(each: Exported, anchor: str | None) -> str:
 
 def section(title: str, code: str, docstring: str | None) -> str:
     """Return a heading, a declaration and its description."""
-    declaration = f"```py\n{code}\n```" if "\n" in code else f"`{code}`"
-    return f"{title}\n\n{declaration}\n\n{prose(docstring)}\n\n"
+    declaration = f"```py\n{code}\n```\n\n" if "\n" in code else f"`{code}`\n\n" if code else ""
+    return f"{title}\n\n{declaration}{prose(docstring)}\n\n"
 
 
 def described(field: ast.AnnAssign) -> tuple[ast.expr, str] | None:
@@ -187,10 +187,10 @@ def class_line(node: ast.ClassDef) -> str:
 
 def class_section(title: str, node: ast.ClassDef, docstring: str) -> str:
     """Return a class's line, what makes it, its description, and its attributes."""
-    lines = [class_line(node)]
+    lines = [class_line(node)] if node.bases else []
     if "Args:" in docstring:  # others are made by the runtime alone
         made = (each for each in node.body if isinstance(each, FUNCTIONS) and each.name == "__init__")
-        lines += [call(node.name, each) for each in made]
+        lines = [class_line(node), *(call(node.name, each) for each in made)]
     text, said = without_attributes(docstring)
     attributes = "".join(attribute_lines(declared(node), said))
     head = section(title, "\n".join(lines), text)

@@ -17,6 +17,7 @@ from support.briefings import lines_of
 from support.commands import run
 from support.embedding import WAITS, Settled
 from support.exchanges import export
+from support.formats import NEW, format_in
 from trio.testing import wait_all_tasks_blocked
 
 from greenroom.actors import (
@@ -160,6 +161,17 @@ async def test_everything_that_was_read_is_read_as_it_was(home: Path) -> None:
         asked = [RecallContext(task="maps in a box", unreviewed=each) for each in (False, True)]
         seen = [await house.runtime.query(each, principal=PEOPLE["planner"]) for each in asked]
         assert [each.count > 0 for each in seen] == [True, False], "all of it counts as looked at"
+
+
+@pytest.mark.promise("store.versions", "store.upgrade-told")
+async def test_how_to_go_back_to_the_older_program_is_told_once(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        async with reopened(home):
+            assert format_in(home / "store") == NEW
+        [said] = [each for each in caplog.messages if "becomes format" in each]
+        assert "to go back, `greenroom restore` a backup of before" in said
 
 
 @pytest.mark.promise("store.versions", "runtime.exactly-once")

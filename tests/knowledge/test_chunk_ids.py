@@ -300,7 +300,7 @@ async def test_a_store_whose_ids_name_corpora_is_refused_by_an_older_program(
     async with opened(tmp_path):
         pass
     monkeypatch.setattr(environment, "FORMAT_VERSION", 2)
-    with pytest.raises(StoreTooNewError, match="store format 3"):
+    with pytest.raises(StoreTooNewError, match="store format 4"):
         async with opened(tmp_path):
             pass
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 from support.actors import Add, FailAfter, Read, Rows
+from support.formats import NEW, OLD, format_in, names_in
 from support.postings import posting
 from support.relays import (
     RELAY,
@@ -42,6 +43,7 @@ from greenroom.runtime import (
     StoreOwnedError,
     StoreTooNewError,
     WriteBatch,
+    downgrade,
     open_shared_runtime,
 )
 from greenroom.runtime.lmdb.keys import RELAYED, RelayedAnswer, encode
@@ -480,6 +482,26 @@ async def test_an_older_program_relays_to_a_newer_one_and_does_not_take_its_stor
         with pytest.raises(StoreTooNewError, match="newer greenroom"):
             await relay_until_it_ends(join, newer)
     assert trio.current_time() - began == pytest.approx(105, abs=0.1)
+
+
+@pytest.mark.promise("sharing.versions", "store.versions")
+async def test_the_store_of_an_older_owner_is_left_alone(
+    join: Join, folder: Path, nursery: trio.Nursery
+) -> None:
+    Store(folder).close()
+    downgrade(folder)
+    before = names_in(folder)
+    with ExitStack() as older:
+        lock = older.enter_context(FolderLock(folder))
+        place = older.enter_context(bare_host(lock.folder))
+        nursery.start_soon(answer_once, place, welcome(store_format=OLD))
+        async with join() as guest:
+            assert await guest.ask(VISITS, Add()) == 1
+            assert guest.role == "attached"
+            assert names_in(folder) == before
+            older.close()
+            await guest.wait_until_owner()
+            assert format_in(folder) == NEW
 
 
 async def answer_once(place: Any, greeting: frames.Welcome) -> None:

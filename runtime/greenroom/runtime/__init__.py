@@ -105,6 +105,7 @@ if TYPE_CHECKING:
     from greenroom.runtime.maintenance.backup import restore as restore
     from greenroom.runtime.maintenance.backup import verify as verify
     from greenroom.runtime.maintenance.damaged_store import MissingRange as MissingRange
+    from greenroom.runtime.maintenance.downgrade import downgrade as downgrade
     from greenroom.runtime.maintenance.expunge import ExpungeInfo as ExpungeInfo
     from greenroom.runtime.maintenance.expunge import expunge as expunge
     from greenroom.runtime.maintenance.survey import StoppedStore as StoppedStore

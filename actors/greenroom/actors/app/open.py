@@ -11,6 +11,7 @@ from typing import Final, Unpack
 from greenroom.actors.app.administration.erase import FindTraces
 from greenroom.actors.app.administration.index_verification import AllNamespaces, Imitations, VerifyMemories
 from greenroom.actors.app.administration.people import FindPeople
+from greenroom.actors.app.administration.server_stats import TakeFormerFormat
 from greenroom.actors.app.options import CheckedOptions, GreenroomOptions, check_greenroom_options
 from greenroom.actors.app.requests import READS
 from greenroom.actors.app.resources.project import ReadProject
@@ -199,6 +200,7 @@ async def open_checked(path: str | Path, options: CheckedOptions) -> AsyncIterat
             CheckAudit,
             CheckpointAudit,
             FindPeople,
+            TakeFormerFormat,
             directory.CountSessions,
             catalogue.VisibleCorpora,
             FindTraces,

@@ -231,6 +231,10 @@ class ProcedureContext:
         """
         self._runtime.tell(address, message, principal=self.principal)
 
+    async def take_former_format(self) -> int:
+        """Return the store's former format, once; else 0."""
+        return await trio.to_thread.run_sync(self._services.store.writer.take_former_format)
+
     async def query(self, query: Procedure[R]) -> R:
         """Run a procedure in the caller's name, as `RuntimeClient.query`."""
         return await self._runtime.query(query, principal=self.principal)

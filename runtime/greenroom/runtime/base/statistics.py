@@ -266,6 +266,9 @@ class StoreStatistics:
             one="unchecked",
         ),
     ] = "unchecked"
+    former_format: Annotated[
+        int, unexported("The former format until a health check reports it; else 0.")
+    ] = 0
     damaged_records: Annotated[
         int,
         gauge("store_damaged_records", "Records known to differ from what was stored."),

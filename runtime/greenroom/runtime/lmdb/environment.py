@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
+import re
 import secrets
 import tempfile
+import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import lmdb
 
@@ -34,12 +37,18 @@ FORMAT_VERSION: Final = 4
 # In LMDB's unnamed table, unsealed, because they are read before any codec is known.
 # A file that replaces a store keeps IDENTITY_KEYS.
 FORMAT_KEY: Final = b"greenroom.format"
+FORMER_KEY: Final = b"greenroom.former"
+"""The format before this program changed it; see `FormerFormat`. A downgrade removes it."""
 SEAL_KEY: Final = b"greenroom.seal"
 STORE_KEY: Final = b"greenroom.store"
 SECRET_KEY: Final = b"greenroom.secret"
 FIRST_SECRET_KEY: Final = b"greenroom.secret.first"
 """The mark of the secret before its first change; missing if it never changed."""
 IDENTITY_KEYS: Final = (STORE_KEY, SECRET_KEY, FIRST_SECRET_KEY)
+DOWNGRADED_FORMAT: Final = 3
+"""The format that `write_downgraded_format` writes."""
+_DOWNGRADED_KEYS: Final = frozenset({*TABLES, FORMAT_KEY, SEAL_KEY, *IDENTITY_KEYS})
+_FORMER: Final = re.compile(rb"([0-9]{1,9}) ([0-9]{1,11})( reported)?")
 
 MIN_SIZE: Final = 256 * PAGE
 MAX_READERS: Final = 4096
@@ -48,10 +57,14 @@ REMEDY: Final = (
     "see what is damaged with `greenroom verify`, then bring back a backup with `greenroom restore FILE`, "
     "or save what is sound with `greenroom repair FILE`"
 )
+logger = logging.getLogger(__name__)
 
 
 def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environment:
-    """Open ``greenroom.mdb`` in ``folder`` for writing; a new one is made durable."""
+    """Open ``greenroom.mdb`` in ``folder`` for writing; a new one is made durable.
+
+    A store of an older format keeps that until `open_recent`, so one that is refused stays as it is.
+    """
     path = folder / files.DATA_FILE
     lock = folder / files.LMDB_LOCK_FILE
     new = not os.path.lexists(path)
@@ -81,11 +94,11 @@ def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environ
         path.chmod(files.FILE_MODE)
         environment.reader_check()
         with environment.begin(write=True) as transaction:
-            if check_format(transaction, path) != FORMAT_VERSION:
+            if check_format(transaction, path) is None:
                 write_format(transaction)
             if transaction.get(STORE_KEY) is None:
                 transaction.put(STORE_KEY, secrets.token_hex(8).encode())
-        for name in (*TABLES, RECENT_TABLE):
+        for name in TABLES:
             environment.open_db(name)
         if new:
             files.sync_file(path)
@@ -95,6 +108,15 @@ def open_environment(folder: Path, *, max_size: int, sync: bool) -> lmdb.Environ
         environment.close()
         raise
     return environment
+
+
+def open_recent(environment: lmdb.Environment, path: Path) -> Any:
+    """Open the table of recent rows; change an older format, which has none."""
+    with environment.begin(write=True) as transaction:
+        found = check_format(transaction, path)
+        if found is not None and found < FORMAT_VERSION:
+            _change_format(transaction, path, found)
+    return environment.open_db(RECENT_TABLE)
 
 
 class Identity(NamedTuple):
@@ -148,6 +170,90 @@ def forget_unneeded_secret(path: Path, needing: Iterable[str]) -> bool:
     return True
 
 
+class FormerFormat(NamedTuple):
+    """The format before the last change, when it changed, and whether that was reported."""
+
+    version: int
+    changed_at: int
+    is_reported: bool = False
+
+    @classmethod
+    def parse(cls, found: bytes | None) -> FormerFormat | None:
+        """Return what a record says; None if there is none, or a damaged one."""
+        parts = _FORMER.fullmatch(found or b"")
+        return None if parts is None else cls(int(parts[1]), int(parts[2]), parts[3] is not None)
+
+    def put(self, transaction: lmdb.Transaction[bytes]) -> None:
+        """Store the record."""
+        reported = b" reported" if self.is_reported else b""
+        transaction.put(FORMER_KEY, b"%d %d%b" % (self.version, self.changed_at, reported))
+
+
+def way_back(former: int) -> str:
+    """Return the end of a sentence about a changed format: how to go back."""
+    if former < DOWNGRADED_FORMAT:
+        return "which earlier programs refuse; to go back, `greenroom restore` a backup of before"
+    return (
+        "which earlier programs refuse; to go back, end what uses it and run `greenroom downgrade`, then "
+        "start the earlier program"
+    )
+
+
+def _change_format(transaction: lmdb.Transaction[bytes], path: Path, former: int) -> None:
+    """Change an older store's format, whose rows stay as they are; tell it before."""
+    becomes = f"{path} has store format {former} and becomes format {FORMAT_VERSION}"
+    logger.warning("%s, %s", becomes, way_back(former))
+    FormerFormat(former, int(time.time())).put(transaction)
+    write_format(transaction)
+
+
+def format_of(path: Path) -> int | None:
+    """Return the format of a sound store that is not open, as `check_format`."""
+    room = path.stat().st_size + MIN_SIZE
+    try:
+        with (
+            lmdb.open(
+                os.fspath(path), subdir=False, readonly=True, lock=False, max_dbs=0, map_size=room
+            ) as environment,
+            environment.begin() as transaction,
+        ):
+            return check_format(transaction, path)
+    except lmdb.Error as error:
+        raise store_error(error, f"{path} cannot be read") from error
+
+
+def write_downgraded_format(path: Path) -> None:
+    """Write the format before recent rows into a closed store's file, in one transaction.
+
+    Raises:
+        StoreError: something is in it that this format does not have; nothing was changed.
+    """
+    room = path.stat().st_size + MIN_SIZE
+    try:
+        with lmdb.open(
+            os.fspath(path), subdir=False, lock=False, max_dbs=len(TABLES) + 1, map_size=room
+        ) as environment:
+            recent = environment.open_db(RECENT_TABLE)
+            with environment.begin(write=True) as transaction:
+                names = {key for key, _ in transaction.cursor()} - {RECENT_TABLE, FORMER_KEY}
+                if more := sorted(names - _DOWNGRADED_KEYS):
+                    raise StoreError(
+                        f"{path} has {more[0].decode(errors='replace')!r}, which store format "
+                        f"{DOWNGRADED_FORMAT} does not have; nothing was changed: to go back, `greenroom "
+                        "restore` a backup of before"
+                    )
+                if transaction.stat(recent)["entries"]:
+                    raise StorageFullError(
+                        f"{path} has no room for its newest changes at the place where format "
+                        f"{DOWNGRADED_FORMAT} has them; make room on its disk, and try again"
+                    )
+                transaction.drop(recent, delete=True)
+                transaction.delete(FORMER_KEY)
+                write_format(transaction, DOWNGRADED_FORMAT)
+    except lmdb.Error as error:
+        raise store_error(error, f"{path} cannot be written") from error
+
+
 def put_secret_mark(transaction: lmdb.Transaction[bytes], mark: str) -> str:
     """Store the mark of the store's secret; return the mark of the first secret."""
     before, first = (transaction.get(key) or b"" for key in (SECRET_KEY, FIRST_SECRET_KEY))
@@ -159,9 +265,9 @@ def put_secret_mark(transaction: lmdb.Transaction[bytes], mark: str) -> str:
     return first.decode()
 
 
-def write_format(transaction: lmdb.Transaction[bytes]) -> None:
+def write_format(transaction: lmdb.Transaction[bytes], version: int | None = None) -> None:
     """Write the format's version; even an unchanged one makes LMDB count the transaction."""
-    transaction.put(FORMAT_KEY, b"%d" % FORMAT_VERSION)
+    transaction.put(FORMAT_KEY, b"%d" % (FORMAT_VERSION if version is None else version))
 
 
 def check_format(transaction: lmdb.Transaction[bytes], path: Path) -> int | None:

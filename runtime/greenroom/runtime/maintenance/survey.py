@@ -22,12 +22,14 @@ from greenroom.runtime.lmdb.codec import PlainCodec, RecordCodec, pass_over
 from greenroom.runtime.lmdb.encryption import Encryption, unseal
 from greenroom.runtime.lmdb.environment import (
     FORMAT_KEY,
+    FORMER_KEY,
     INDEXES,
     META,
     REMEDY,
     SEAL_KEY,
     SECRET_KEY,
     STORE_KEY,
+    FormerFormat,
     Identity,
     parse_format,
 )
@@ -49,6 +51,7 @@ class Head(NamedTuple):
     identity: Identity
     is_encrypted: bool
     rows: int
+    former: FormerFormat | None = None
 
 
 class Survey:
@@ -65,7 +68,9 @@ class Survey:
         )
         if not all(_PLAIN.fullmatch(word) for word in identity):  # the words become parts of file names
             raise StoreDamagedError(f"what {path} says of its id or of its secret is damaged; {REMEDY}")
-        self.head = Head(version, identity, self._seal is not None, sum(tree.rows for tree in prover.trees()))
+        former = FormerFormat.parse(names.get(FORMER_KEY))
+        rows = sum(tree.rows for tree in prover.trees())
+        self.head = Head(version, identity, self._seal is not None, rows, former)
 
     def codec(self, encryption: Encryption | None) -> RecordCodec:
         """Return the codec of its records."""

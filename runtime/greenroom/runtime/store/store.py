@@ -25,6 +25,7 @@ from greenroom.runtime.lmdb.codec import RecordCodec
 from greenroom.runtime.lmdb.encryption import Encryption, open_seal, rewrap
 from greenroom.runtime.lmdb.environment import (
     FIRST_SECRET_KEY,
+    FORMER_KEY,
     META,
     MIN_SIZE,
     RECENT_TABLE,
@@ -32,7 +33,9 @@ from greenroom.runtime.lmdb.environment import (
     SECRET_KEY,
     STORE_KEY,
     TABLES,
+    FormerFormat,
     open_environment,
+    open_recent,
     put_secret_mark,
     store_error,
 )
@@ -105,7 +108,6 @@ class Store:
         try:
             self._environment = open_environment(self.folder, max_size=max_size, sync=sync)
             self._tables = tuple(self._environment.open_db(name) for name in TABLES)
-            recent = self._environment.open_db(RECENT_TABLE)
         except (lmdb.Error, OSError) as error:
             raise store_error(error, f"{self._path} cannot be opened") from error
         try:
@@ -114,6 +116,7 @@ class Store:
             self._codec = ReportingCodec(opened.codec if codec is None else codec, self._record_damage)
             self.unlock = opened.unlock
             self.blinder = opened.blinder
+            recent = open_recent(self._environment, self._path)
             self._prover = Prover(self._path, self._codec)
             self.writer = Writer(
                 self._environment,
@@ -129,6 +132,7 @@ class Store:
                 self.id = (transaction.get(STORE_KEY) or b"").decode()
                 self.secret_mark = (transaction.get(SECRET_KEY) or b"").decode()
                 self.first_secret_mark = (transaction.get(FIRST_SECRET_KEY) or b"").decode()
+                self.writer.former = FormerFormat.parse(transaction.get(FORMER_KEY))
         except BaseException as error:
             self._environment.close()  # before this process may open it again
             if isinstance(error, lmdb.Error):
@@ -418,6 +422,7 @@ class Store:
                 last_commit_seconds=writer.last_seconds,
                 max_commit_seconds=writer.max_seconds,
                 scans=self._open_readings,
+                former_format=self.writer.former_format,
                 integrity="unchecked" if not self.is_checked else "damaged" if known else "checked",
                 damaged_records=len(known),
                 damaged=self.damage.names(),

@@ -23,7 +23,14 @@ from greenroom.runtime.journal.chain import ChainUpdate, HashChains
 from greenroom.runtime.journal.revocations import META_KEY, RevocationLog
 from greenroom.runtime.lmdb import keys
 from greenroom.runtime.lmdb.codec import RecordCodec
-from greenroom.runtime.lmdb.environment import INDEXES, META, is_out_of_space, store_error, write_format
+from greenroom.runtime.lmdb.environment import (
+    INDEXES,
+    META,
+    FormerFormat,
+    is_out_of_space,
+    store_error,
+    write_format,
+)
 from greenroom.runtime.lmdb.files import DATA_FILE
 from greenroom.runtime.lmdb.recent import (
     MOST_BYTES,
@@ -78,6 +85,7 @@ class Writer:
         check_held: Called before each commit; raises if this process no longer owns the folder. A new owner
             opens the store with a transaction, so it sees all earlier commits.
         recent: The recent rows.
+        former: The format before this program changed it; None if it did not.
     """
 
     def __init__(
@@ -96,6 +104,7 @@ class Writer:
         self._tables = tables
         self._recent_table = recent
         self.recent = NONE
+        self.former: FormerFormat | None = None
         self._recent_number = 0
         self._views = {environment.info()["last_txnid"]: NONE}
         self._guard = threading.Lock()  # copies settle in threads of their own
@@ -142,6 +151,23 @@ class Writer:
             except lmdb.Error as error:
                 if not is_out_of_space(error, self._folder, self.recent.size):
                     raise
+
+    @property
+    def former_format(self) -> int:
+        """The format before this program changed it, until that is reported; else 0."""
+        return 0 if self.former is None or self.former.is_reported else self.former.version
+
+    def take_former_format(self) -> int:
+        """Return the former format, and record that it is reported, in any thread."""
+        with self._guard:
+            version = self.former_format
+            if self.former is not None and version:
+                self.former = self.former._replace(is_reported=True)
+                # After a failure the next owner reports it again.
+                with suppress(lmdb.Error, StoreError), self._environment.begin(write=True) as transaction:
+                    self.former.put(transaction)
+                    self.check_held()
+            return version
 
     def recent_at(self, transaction: int) -> RecentRows | None:
         """Return the recent rows that a view of LMDB sees.

@@ -10,6 +10,7 @@ from greenroom.actors.core.base.optional_packages import install_command, missin
 from greenroom.actors.knowledge.corpora.storage.readers import find_missing
 from greenroom.actors.search.embedding.embedding_service import EmbeddingStatistics
 from greenroom.runtime import RuntimeStatistics
+from greenroom.runtime.lmdb.environment import FORMAT_VERSION, way_back
 
 FULL: Final = 0.9
 """A store counts as nearly full from this share of its quota; writes stop at 0.95."""
@@ -60,6 +61,13 @@ def packages_health() -> PartHealth:
         lacks.append(f"not installed, optional: {', '.join(map(install_command, extras))}")
     status: PartStatus = "off" if left_out else "ok"
     return _part("packages", status, "; ".join(lacks) or "all are installed")
+
+
+def format_health(former: int) -> PartHealth:
+    """Return which format the store had, and how to go back."""
+    return _part(
+        "format", "ok", f"the store had format {former} and has {FORMAT_VERSION} now, {way_back(former)}"
+    )
 
 
 def _store(statistics: RuntimeStatistics, *, is_sound: bool, names: bool) -> PartHealth:

@@ -9,7 +9,13 @@ import msgspec
 from msgspec import UNSET
 
 from greenroom.actors.app.administration import replies as schemas
-from greenroom.actors.app.administration.health import packages_health, parts_of, serving_status, worst_of
+from greenroom.actors.app.administration.health import (
+    format_health,
+    packages_health,
+    parts_of,
+    serving_status,
+    worst_of,
+)
 from greenroom.actors.app.client.context import ClientContext
 from greenroom.actors.app.savings.actor import EVERYBODY
 from greenroom.actors.app.savings.requests import Days
@@ -21,7 +27,7 @@ from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.core.validation.times import to_datetime
 from greenroom.actors.search.embedding.embedding_service import GetEmbedding
-from greenroom.runtime import Procedure, RuntimeClient
+from greenroom.runtime import Procedure, ProcedureContext, RuntimeClient
 
 USUAL_DAYS = 30
 
@@ -59,6 +65,14 @@ class GetStats(Procedure[schemas.ServerStats], frozen=True, metaclass=CheckedWhe
         return schemas.ServerStats(version=version("greenroom"), savings=said, server=server)
 
 
+class TakeFormerFormat(Procedure[int], frozen=True, kw_only=True):
+    """Return the store's format before this program changed it, only once; else 0."""
+
+    async def run(self, context: ProcedureContext) -> int:
+        """Take it at the owner of the store."""
+        return await context.take_former_format()
+
+
 @operation(
     "health_check",
     scope="server:read",
@@ -75,13 +89,16 @@ class HealthCheck(Procedure[schemas.Health], frozen=True, metaclass=CheckedWhenB
     async def run(self, client: ClientContext) -> schemas.Health:
         """Evaluate the statistics; names and sizes are for administrators."""
         runtime, server = client.runtime, client.server
+        statistics = runtime.statistics()
         parts = parts_of(
-            runtime.statistics(),
+            statistics,
             await runtime.query(GetEmbedding()),
             is_sound=runtime.is_sound,
             names=allows(client.principal.scopes, ADMIN),
         )
         parts.append(await read_in_thread(packages_health))
+        if statistics.store.former_format and (former := await runtime.query(TakeFormerFormat())):
+            parts.append(format_health(former))
         is_stopping = server is not None and server.is_stopping
         return schemas.Health(
             status=serving_status(is_sound=runtime.is_sound, is_stopping=is_stopping),

@@ -547,6 +547,9 @@ _MAINTENANCE: Final = {
         {"new_key": "where the new key is kept: file:PATH, env:NAME or keyring:NAME"},
         examples=("rekey file:/keys/new --encryption-key file:/keys/old",),
     ),
+    "downgrade": _on_store(
+        "give a stopped store the format that earlier programs open",
+    ),
     "readmit": _on_store(
         "readmit an actor that failed too often and was quarantined",
         {"kind": "the actor's kind", "key": "the actor's key"},

@@ -30,6 +30,7 @@ from greenroom.runtime import (
     StoreKeyError,
     StoreOwnedError,
     backup,
+    downgrade,
     key_source,
     rekey,
     renew_secret,
@@ -37,10 +38,18 @@ from greenroom.runtime import (
     stopped_store,
     verify,
 )
+from greenroom.runtime.lmdb.environment import DOWNGRADED_FORMAT, FORMAT_VERSION
+from greenroom.runtime.lmdb.lock_state import lock_state
+from greenroom.runtime.maintenance.survey import open_survey
 from greenroom.transports.base.config.parsers import KeyLocation, key_location
 from greenroom.transports.base.config.settings import Settings
 from greenroom.transports.base.errors import InvalidValueError
-from greenroom.transports.ops.cli.support.audit_record import operator, record, record_afterwards
+from greenroom.transports.ops.cli.support.audit_record import (
+    operator,
+    record,
+    record_afterwards,
+    record_before,
+)
 from greenroom.transports.ops.cli.support.open_store import encryption, open_store, runtime_options
 from greenroom.transports.ops.control.client import NoOwnerError, as_json, merge_verify_results
 
@@ -105,19 +114,8 @@ def _carry_out(chosen: argparse.Namespace, settings: Settings) -> dict[str, Any]
         case "repair":
             key, now = encryption(settings), time.time_ns() // 1_000
             result = repair_greenroom(settings.data, chosen.destination, encryption=key, now=now)
-        case "encrypt":
-            result = encrypt_greenroom(settings.data, _key(settings), options=runtime_options(settings))
-            if result.tables:
-                record_afterwards(settings, "encrypt_store")
-        case "rekey":
-            place = _new_key(chosen.new_key)
-            folder = rekey(settings.data, _key(settings), Encryption(key_source(str(place))))
-            record_afterwards(replace(settings, encryption_key=place), "rekey_store")
-            result = {"folder": str(folder)}
-        case "secret":
-            made = renew_secret(settings.data, settings.secrets, max_size=settings.max_size)
-            record_afterwards(settings, "renew_secret", mark=made.mark)
-            result = {"folder": str(settings.data), "mark": made.mark, "path": str(made.path)}
+        case "encrypt" | "rekey" | "downgrade" | "secret":
+            result = _change(chosen, settings)
         case "stats":
             options, key = runtime_options(settings), encryption(settings)
             with stopped_store(settings.data, options, encryption=key) as store:
@@ -132,6 +130,41 @@ def _carry_out(chosen: argparse.Namespace, settings: Settings) -> dict[str, Any]
             )
     found: dict[str, Any] = json.loads(as_json(result))
     return found
+
+
+def _change(chosen: argparse.Namespace, settings: Settings) -> object:
+    """Change a stopped store's encryption, format or secret."""
+    match chosen.command:
+        case "encrypt":
+            result = encrypt_greenroom(settings.data, _key(settings), options=runtime_options(settings))
+            if result.tables:
+                record_afterwards(settings, "encrypt_store")
+            return result
+        case "rekey":
+            place = _new_key(chosen.new_key)
+            folder = rekey(settings.data, _key(settings), Encryption(key_source(str(place))))
+            record_afterwards(replace(settings, encryption_key=place), "rekey_store")
+            return {"folder": str(folder)}
+        case "downgrade":
+            return _downgrade(settings)
+        case _:
+            made = renew_secret(settings.data, settings.secrets, max_size=settings.max_size)
+            record_afterwards(settings, "renew_secret", mark=made.mark)
+            return {"folder": str(settings.data), "mark": made.mark, "path": str(made.path)}
+
+
+def _downgrade(settings: Settings) -> dict[str, Any]:
+    """Record it before, since opening the store changes its format again."""
+    with contextlib.suppress(OSError):  # the next step says what is wrong
+        state = lock_state(settings.data)
+        if state is not None and state.owner is not None:
+            raise StoreOwnedError(settings.data, state.owner)
+    with open_survey(settings.data) as found:
+        changes = found.head.format == FORMAT_VERSION
+    if changes:
+        record_before(settings, "downgrade_store")
+    changed = downgrade(settings.data, encryption=encryption(settings), options=runtime_options(settings))
+    return {"folder": str(settings.data), "format": DOWNGRADED_FORMAT, "changed": changed}
 
 
 def _restore(source: Path, settings: Settings) -> RestoreInfo:

@@ -6,12 +6,13 @@ import os
 import shlex
 import stat
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from greenroom.runtime import StoreError, older_stores
 from greenroom.runtime.journal.secrets import find_secret, read_secret
-from greenroom.runtime.lmdb.environment import FORMAT_VERSION, REMEDY
+from greenroom.runtime.lmdb.environment import FORMAT_VERSION, REMEDY, way_back
 from greenroom.runtime.lmdb.files import DATA_FILE, FILE_MODE, FOLDER_MODE, OWNER_FILE, is_remote
 from greenroom.runtime.maintenance.temporary_copies import left_over
 from greenroom.transports.base import exit_codes
@@ -87,6 +88,7 @@ def _store(facts: Facts) -> Iterator[Finding]:
         yield error(f"{place.path / DATA_FILE} is empty", REMEDY, exit_codes.DAMAGED)
     else:
         yield ok(_described(facts))
+        yield from _format(facts)
     yield from _left_over(facts)
 
 
@@ -100,6 +102,20 @@ def _described(facts: Facts) -> str:
         f"{place.path} is a store of {size(place.file_bytes)}{on}, {head.rows:,} rows, format {head.format} "
         f"of up to {FORMAT_VERSION}{encrypted}"
     )
+
+
+def _format(facts: Facts) -> Iterator[Finding]:
+    """Report a format that the next start changes, or that a start has changed."""
+    head = facts.head
+    if head is None:
+        return
+    if head.format < FORMAT_VERSION and facts.owner is None:
+        becomes = f"the store has format {head.format}, and the next start makes it {FORMAT_VERSION}"
+        yield ok(f"{becomes}, {way_back(head.format)}")
+    elif head.former is not None:
+        day = datetime.fromtimestamp(head.former.changed_at, UTC)
+        had = f"the store had format {head.former.version} until {day:%Y-%m-%d}, and has {head.format} now"
+        yield ok(f"{had}, {way_back(head.former.version)}")
 
 
 def _left_over(facts: Facts) -> Iterator[Finding]:

@@ -36,7 +36,18 @@ def record_afterwards(settings: Settings, action: str, **details: Any) -> None:
 
     The action is already done, so a failure to record it is only reported.
     """
+    _record_alone(settings, action, details, "it is done, and not in the audit log")
 
+
+def record_before(settings: Settings, action: str) -> None:
+    """Record an action before a command after which the store cannot be opened.
+
+    A failure to record it is only reported, as it is afterwards.
+    """
+    _record_alone(settings, action, {}, "this is not in the audit log")
+
+
+def _record_alone(settings: Settings, action: str, details: dict[str, Any], failed: str) -> None:
     async def open_and_record() -> None:
         async with open_store(settings) as runtime:
             await record(runtime, operator(settings), action, **details)
@@ -47,4 +58,4 @@ def record_afterwards(settings: Settings, action: str, **details: Any) -> None:
         verdict = exit_code_for(leaf_errors(error))
         if verdict is None:
             raise
-        remark(f"greenroom: it is done, and not in the audit log: {verdict[1]}")
+        remark(f"greenroom: {failed}: {verdict[1]}")

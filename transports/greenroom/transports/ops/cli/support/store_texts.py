@@ -194,6 +194,10 @@ TEXTS: Final[Mapping[str, Callable[[Result], str]]] = {
     "restore": _restore,
     "repair": _repair,
     "encrypt": _encrypt,
+    "downgrade": lambda result: (
+        f"{result['folder']} has store format {result['format']}{'' if result['changed'] else ' already'}; "
+        "start the earlier program now, since the next start of this one changes the format again"
+    ),
     "rekey": lambda result: f"{result['folder']} opens with the new key from now on",
     "secret": lambda result: (
         f"the store in {result['folder']} has a new secret with the mark {result['mark']}: {result['path']}"
