@@ -97,7 +97,7 @@ class RecentRows:
     def among(
         self, table: int, prefix: bytes, start: bytes | None, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes | None]] | None:
-        """Return the rows in the range of a scan, in its order; None if there are none. See `is_among`."""
+        """Return the rows in the range of a scan, in its order; None if there are none."""
         order = self._order[table]
         if not order:
             return None

@@ -166,7 +166,7 @@ class SealedCodec:
             raise damage_error(key, "does not match its seal", self._stored_key(key, record)) from error
 
     def mend(self, key: bytes, record: bytes) -> bytes | None:
-        """Return the payload if one bit of the record was flipped, and the record is short."""
+        """Return the payload if one bit of a short record was flipped."""
         if len(record) > _MOST_BYTES:
             return None
         for bit in range(8 * len(record)):

@@ -23,7 +23,7 @@ The error then has the key under which the record lies, perhaps outside the rang
 
 
 class Snapshot:
-    """A read transaction: the rows as they were when it began, with the recent rows over the tables."""
+    """A read transaction: the rows when it began, recent ones over the tables."""
 
     __slots__ = ("_codec", "_recent", "_tables", "_transaction")
 

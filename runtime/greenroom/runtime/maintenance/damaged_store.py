@@ -106,7 +106,7 @@ class DamagedStore:
         return found
 
     def _salvage(self, table: int) -> Iterator[Sound | Gap]:
-        """Yield the sound rows in the pages of a table and the gaps between them, in order."""
+        """Yield the sound rows of a table's pages and the gaps, in order."""
         tree = self._trees[table]
         if tree.rows or tree.depth:
             yield from self._salvage_below(tree, tree.root, tree.depth, b"", None)

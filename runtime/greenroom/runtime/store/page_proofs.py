@@ -292,7 +292,7 @@ class ProvenSnapshot(Snapshot):
     def _stored_rows(
         self, table: int, prefix: bytes, start: bytes | None, *, reverse: bool, on_damage: OnDamage | None
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the rows of a table, and damaged rows whose keys are, or may be, in the range."""
+        """Yield the rows of a table, with damaged rows that may be in the range."""
         for row in self._rows(table, prefix, start, reverse=reverse):
             try:
                 if row.damage is not None:

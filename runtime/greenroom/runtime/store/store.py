@@ -140,7 +140,7 @@ class Store:
             raise
 
     def _load_recent(self) -> None:
-        """Write the recent rows of an owner that did not end in order into their tables."""
+        """Apply the recent rows of an owner that did not end in order."""
         prover, codec = self._prover, self._codec
         tree = prover.recent(prover.names(max(prover.heads())))
         changes: list[Changes] = [{} for _ in TABLES]
@@ -273,7 +273,7 @@ class Store:
         self.damage.add(DamagedRecord(table, error.key, self.blinder is not None, lies_at))
 
     def _begin(self, table: Any = None) -> tuple[lmdb.Transaction[bytes], list[Tree] | None, RecentRows]:
-        """Open a view, with its tables if reads must be proven, and the recent rows over it."""
+        """Open a view with its recent rows, and its tables if reads must be proven."""
         self._check_usable()
         for attempt in range(_ATTEMPTS):
             transaction = self._environment.begin(table)

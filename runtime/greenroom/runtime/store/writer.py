@@ -430,7 +430,7 @@ def _identity(path: str) -> tuple[int, int]:
 def _with_heads(
     changes: Sequence[Changes], update: ChainUpdate | None, head: int | None
 ) -> Sequence[Changes]:
-    """Return changes for each table, with journal rows, their heads and that of the revocation log."""
+    """Return changes by table, with the rows and heads of journals."""
     added = [*changes, *({} for _ in range(TABLE_COUNT - len(changes)))]
     if update is not None:
         added[INDEXES] = added[INDEXES] | dict(update.rows)
