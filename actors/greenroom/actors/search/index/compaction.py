@@ -17,7 +17,7 @@ import numpy.typing as npt
 from greenroom.actors.search.index import arrays, records
 from greenroom.actors.search.index.document import FIELDS, Field
 from greenroom.actors.search.index.loader import LoadedIndex
-from greenroom.actors.search.index.merge import FEW, MANY, first_merged, first_of_many, merged_chunks
+from greenroom.actors.search.index.merge import FANOUT, FEW, MANY, first_of_many, first_of_tier, merged_chunks
 from greenroom.actors.search.index.segment import Chunk, Segment
 from greenroom.runtime import Context, Slices
 
@@ -89,7 +89,8 @@ class Compactor:
             yield from self._corpus.seal()
             segments = self._corpus.segments
             fresh = sum(segment.number is None for segment in segments)
-            self._begin(context, first_merged([one.weight for one in segments], fresh), len(segments))
+            start = first_of_tier([one.weight for one in segments], fresh, FANOUT)
+            self._begin(context, start, len(segments))
         elif (start := first_of_many([one.rows for one in self._manifest.segments], many)) is not None:
             self._begin(context, start, len(self._manifest.segments))
         elif (place := self._mostly_dead()) is not None:
