@@ -6,7 +6,8 @@ import json
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -21,9 +22,6 @@ from greenroom.actors.memories.transfer.import_run import Importer
 from greenroom.actors.memories.transfer.sources import open_source
 from greenroom.actors.memories.writing.import_staging import topic_of
 from greenroom.runtime import Address
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ANN = Principal(agent_id="planner", user="ann")
 WHO = ["--agent", "planner", "--user", "ann", "--embedder", "none"]
@@ -219,3 +217,24 @@ def test_an_export_waits_for_an_import_that_was_killed_after_its_decision(
     said = json.loads(done.stdout)
     assert (said["memories"], said["unwritten"]) == (LINES, [])
     assert sorted(json.loads(each)["key"] for each in out.read_text().splitlines()) == KEYS
+
+
+@pytest.mark.promise("exchange.atomic", "exchange.resumed")
+def test_an_import_that_is_killed_at_any_commit_is_whole_after_it_went_on(tmp_path: Path) -> None:
+    """At every commit of staging, of turns with one batch or two, and of what follows them."""
+    tests = Path(__file__).parent.parent
+    done = subprocess.run(
+        [sys.executable, str(tests / "support" / "killed_import.py"), str(tmp_path)],
+        env={**clean_environment(tmp_path), "PYTHONPATH": str(tests)},
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(each) for each in done.stdout.splitlines()]
+    assert [each["killed"] for each in lines] == [True] * (len(lines) - 1) + [False]
+    assert len(lines) > 10
+    for each in lines:
+        assert each["before"] in {0, 935}, each  # an export waits for an import that is decided
+        assert (each["is_whole"], each["links"], each["problems"]) == (True, 4, []), each
+        assert each["repeated"] == {"unchanged": 935}, each

@@ -30,7 +30,8 @@ PATCHES = 256
 ROWS_A_PATCH = 32
 DEAD_ROWS = 256
 """A segment is rewritten if more than this many of its rows, and more than a quarter of them, are dead."""
-VECTOR_ROWS = 512
+VECTOR_ROWS = 240
+"""A chunk has about this many vectors, 64 kB; one of at least half as many stays, as an import brings it."""
 SMALL_CHUNKS = 32
 """Chunks of vectors are gathered if at least this many are less than half full."""
 
