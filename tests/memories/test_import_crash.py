@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,15 @@ import pytest
 import trio
 from harness import PROGRAM, clean_environment, secrets_of
 from support.commands import serving
-from support.exchanges import export, line, text
+from support.exchanges import export, imported, line, text
 from support.forking import forked_program
 
-from greenroom.actors import Principal, open_greenroom
+from greenroom.actors import Principal, VerifyMemories, open_greenroom
 from greenroom.actors.memories.requests.transfer import ReadImport
 from greenroom.actors.memories.transfer.import_run import Importer
 from greenroom.actors.memories.transfer.sources import open_source
 from greenroom.actors.memories.writing.import_staging import topic_of
-from greenroom.runtime import Address
+from greenroom.runtime import Address, RuntimeOptions
 
 ANN = Principal(agent_id="planner", user="ann")
 WHO = ["--agent", "planner", "--user", "ann", "--embedder", "none"]
@@ -238,3 +239,27 @@ def test_an_import_that_is_killed_at_any_commit_is_whole_after_it_went_on(tmp_pa
         assert each["before"] in {0, 935}, each  # an export waits for an import that is decided
         assert (each["is_whole"], each["links"], each["problems"]) == (True, 4, []), each
         assert each["repeated"] == {"unchanged": 935}, each
+
+
+@pytest.mark.promise("exchange.atomic", "exchange.resumed")
+async def test_an_import_that_finds_no_room_after_its_decision_is_whole_once_there_is_some(
+    tmp_path: Path,
+) -> None:
+    lines = [line(key, f"memory {key} " + "words " * 60) for key in KEYS]
+
+    def options(most: int) -> RuntimeOptions:
+        return RuntimeOptions(durability="process", max_size=most, min_free=0)
+
+    async with open_greenroom(tmp_path, embedder="none", options=options(3 << 20)) as runtime:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(imported, runtime, ANN, *lines))
+            while not runtime.statistics().store.failures:  # noqa: ASYNC110 - nothing tells of them
+                await trio.sleep(0.01)
+            nursery.cancel_scope.cancel()
+        written = {each["key"] for each in await export(runtime, ANN)}
+        assert 0 < len(written) < LINES
+    async with open_greenroom(tmp_path, embedder="none", options=options(64 << 20)) as runtime:
+        done = await imported(runtime, ANN, *lines)
+        assert (done.resumed, done.counts) == (True, {"created": LINES})
+        assert [each["key"] for each in await export(runtime, ANN)] == KEYS
+        assert (await runtime.query(VerifyMemories())).problems == []

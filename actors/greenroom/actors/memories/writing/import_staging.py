@@ -223,8 +223,10 @@ class _Batch:
             self._context.delete(key)
             self._set(applied=self.head.applied + 1)
             yield from self._embed()
+            yield from self._repository.index.compact_on(self._context)
             is_awaited = self._context.has_callers(besides=requests.ReadStaged)  # as the importer sends it
-            if self._context.count_rows() >= TURN_ROWS or size >= TURN_BYTES or is_awaited:
+            most = self._context.most_rows(TURN_ROWS)  # fewer in a store that is nearly full
+            if self._context.count_rows() >= most or size >= TURN_BYTES or is_awaited:
                 break
 
     def write_waiting(self) -> Slices[None]:

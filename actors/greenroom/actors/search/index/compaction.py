@@ -90,8 +90,8 @@ class Compactor:
             yield from self._corpus.seal()
             segments = self._corpus.segments
             fresh = sum(segment.number is None for segment in segments)
-            start = first_of_tier([one.weight for one in segments], fresh, FANOUT)
-            self._begin(context, start, len(segments))
+            first = first_of_tier([one.weight for one in segments], fresh, FANOUT)
+            self._begin(context, first, len(segments))
         elif (start := first_of_many([one.rows for one in self._manifest.segments], many)) is not None:
             self._begin(context, start, len(self._manifest.segments))
         elif (place := self._mostly_dead()) is not None:

@@ -236,6 +236,11 @@ class MemoryIndex:
             self._is_quiet = False
         self._writes = 0
 
+    def compact_on(self, context: Context) -> Slices[None]:
+        """Do a step of compaction if the index is in RAM, so that a fast writer takes part in the work."""
+        if self._loaded is not None:
+            yield from self.compact(context)
+
     def settle(self, context: Context) -> None:
         """Merge runs until few are left, since no more rows come for now."""
         if self._loaded is None:
