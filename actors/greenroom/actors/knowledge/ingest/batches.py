@@ -30,7 +30,7 @@ class ParsedFile(NamedTuple):
 
 
 class Batches:
-    """The files that wait to be stored: one batch at most, and what made it full."""
+    """The parsed files that wait to be stored, one batch at most."""
 
     def __init__(self) -> None:
         self._changed = trio.Condition()
@@ -54,7 +54,7 @@ class Batches:
             self._changed.notify_all()
 
     async def take(self) -> list[ParsedFile]:
-        """Wait for a batch that is full, or has waited long enough; an empty one is the end."""
+        """Return a batch that is full or has waited long enough; empty at the end."""
         async with self._changed:
             while not (self._waiting or self._is_closed):
                 await self._changed.wait()

@@ -38,7 +38,7 @@ HEAD_BYTES = len(STAGED) + _TAG_BYTES
 WAITING = b"p"
 TURN_ROWS = 6_000
 TURN_BYTES = 2 << 20
-"""One turn stages about so many rows and bytes of lines, unless somebody waits for the actor.
+"""One turn stages about so many rows and bytes of lines, unless a principal waits for the actor.
 
 Entries are ordered by digests, so each commit writes most of their pages: few commits write less.
 """

@@ -237,7 +237,7 @@ class MemoryIndex:
         self._writes = 0
 
     def compact_on(self, context: Context) -> Slices[None]:
-        """Do a step of compaction if the index is in RAM, so that a fast writer takes part in the work."""
+        """Do a step of compaction if the index is in RAM, for a fast writer."""
         if self._loaded is not None:
             yield from self.compact(context)
 
