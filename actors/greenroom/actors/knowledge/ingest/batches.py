@@ -1,4 +1,4 @@
-"""Batches of parsed files: those that are stored together share one commit and one piece of the index."""
+"""Batches of parsed files, which share one commit and one segment of the index."""
 
 from __future__ import annotations
 

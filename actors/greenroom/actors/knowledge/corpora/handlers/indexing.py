@@ -87,7 +87,7 @@ def _put(
     context: Context,
     added: list[tuple[Part, ReadRun]],
 ) -> Slices[corpus_requests.DocumentStored]:
-    """Stage a document, all but the index entries of its new chunks: these are added to ``added``."""
+    """Stage a document, and add the index entries of its new chunks to ``added``."""
     repository.check(context.principal, request.corpus)
     _check_document(request.document)
     document = _use_stored_path(repository, context, request.document)
