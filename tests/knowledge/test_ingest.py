@@ -7,7 +7,7 @@ import shutil
 import socket
 import sys
 import tracemalloc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -582,6 +582,21 @@ class SlowParsers(Parsers):
         return parse_job(job)
 
 
+class WatchedParsers(SlowParsers):
+    """Parse until something was seen, while the clock goes on."""
+
+    def __init__(self, clock: MockClock, is_seen: Callable[[], bool]) -> None:
+        super().__init__(clock)
+        self._is_seen = is_seen
+
+    async def parse_anew(self, job: Job) -> Parsed:
+        """Parse a file once enough was seen."""
+        while not self._is_seen():
+            self._clock.jump(0.5)
+            await trio.lowlevel.checkpoint()
+        return parse_job(job)
+
+
 @asynccontextmanager
 async def slow_ingestion(
     runtime: SharedRuntime, clock: MockClock
@@ -638,7 +653,7 @@ async def test_how_far_a_run_is_is_told_while_it_goes_on(tmp_path: Path, mock_cl
 
     async with store(tmp_path) as runtime:
         async with open_ingestion(runtime, ANN, "docs", progress=lambda _done, _total: None) as ingestion:
-            ingestion.parsers = SlowParsers(mock_clock)
+            ingestion.parsers = WatchedParsers(mock_clock, lambda: "3 of 3 files" in seen)
             async with trio.open_nursery() as nursery:
                 scope = trio.CancelScope()
                 nursery.start_soon(look, runtime, scope)

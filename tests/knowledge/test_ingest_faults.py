@@ -22,16 +22,16 @@ from support.commands import run_on_store
 
 from greenroom.actors import Principal, open_greenroom
 from greenroom.actors.content.documents import digest_of
-from greenroom.actors.knowledge.corpora.requests.corpus_requests import ListDocuments
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import MAX_PUTS, ListDocuments
 from greenroom.actors.knowledge.corpora.requests.ingestion import DocumentsIngested
 from greenroom.actors.knowledge.ingest.parsing.parser_process import Job
 from greenroom.actors.knowledge.ingest.parsing.parsers import MOST_AT_ONCE, open_parsers
-from greenroom.actors.knowledge.ingest.run import UNDER_WAY, Progress, open_ingestion
+from greenroom.actors.knowledge.ingest.run import Progress, open_ingestion
 
 pytestmark = pytest.mark.usefixtures("real_parsers")
 
 ANN = Principal(agent_id="planner", user="ann")
-FILES = 30
+FILES = 200
 WHO = ["--user", "ann", "--embedder", "none", "--json"]
 
 # Ends itself without a word when so many files were put in.
@@ -73,8 +73,8 @@ def test_an_ingest_that_is_killed_goes_on_with_what_is_left(tmp_path: Path) -> N
         [*PROGRAM, *command], env=clean_environment(tmp_path), capture_output=True, check=True
     )
     done = json.loads(ended.stdout)
-    # What was under way each time when it was killed may be there, too.
-    assert FILES - 17 - 3 * (UNDER_WAY - 1) <= done["added"] <= FILES - 17
+    # The rest of each batch, and the next one, may be there, too, when it was killed.
+    assert FILES - 17 - 3 * 2 * MAX_PUTS <= done["added"] < FILES
     assert (done["added"] + done["unchanged"], done["complete"]) == (FILES, True)
 
 

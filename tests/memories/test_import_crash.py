@@ -6,24 +6,23 @@ import json
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
 from harness import PROGRAM, clean_environment, secrets_of
 from support.commands import serving
-from support.exchanges import export, line, text
+from support.exchanges import export, imported, line, text
 from support.forking import forked_program
 
-from greenroom.actors import Principal, open_greenroom
+from greenroom.actors import Principal, VerifyMemories, open_greenroom
 from greenroom.actors.memories.requests.transfer import ReadImport
 from greenroom.actors.memories.transfer.import_run import Importer
 from greenroom.actors.memories.transfer.sources import open_source
 from greenroom.actors.memories.writing.import_staging import topic_of
-from greenroom.runtime import Address
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from greenroom.runtime import Address, RuntimeOptions
 
 ANN = Principal(agent_id="planner", user="ann")
 WHO = ["--agent", "planner", "--user", "ann", "--embedder", "none"]
@@ -219,3 +218,48 @@ def test_an_export_waits_for_an_import_that_was_killed_after_its_decision(
     said = json.loads(done.stdout)
     assert (said["memories"], said["unwritten"]) == (LINES, [])
     assert sorted(json.loads(each)["key"] for each in out.read_text().splitlines()) == KEYS
+
+
+@pytest.mark.promise("exchange.atomic", "exchange.resumed")
+def test_an_import_that_is_killed_at_any_commit_is_whole_after_it_went_on(tmp_path: Path) -> None:
+    """At every commit of staging, of turns with one batch or two, and of what follows them."""
+    tests = Path(__file__).parent.parent
+    done = subprocess.run(
+        [sys.executable, str(tests / "support" / "killed_import.py"), str(tmp_path)],
+        env={**clean_environment(tmp_path), "PYTHONPATH": str(tests)},
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(each) for each in done.stdout.splitlines()]
+    assert [each["killed"] for each in lines] == [True] * (len(lines) - 1) + [False]
+    assert len(lines) > 10
+    for each in lines:
+        assert each["before"] in {0, 935}, each  # an export waits for an import that is decided
+        assert (each["is_whole"], each["links"], each["problems"]) == (True, 4, []), each
+        assert each["repeated"] == {"unchanged": 935}, each
+
+
+@pytest.mark.promise("exchange.atomic", "exchange.resumed")
+async def test_an_import_that_finds_no_room_after_its_decision_is_whole_once_there_is_some(
+    tmp_path: Path,
+) -> None:
+    lines = [line(key, f"memory {key} " + "words " * 60) for key in KEYS]
+
+    def options(most: int) -> RuntimeOptions:
+        return RuntimeOptions(durability="process", max_size=most, min_free=0)
+
+    async with open_greenroom(tmp_path, embedder="none", options=options(3 << 20)) as runtime:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(imported, runtime, ANN, *lines))
+            while not runtime.statistics().store.failures:  # noqa: ASYNC110 - nothing tells of them
+                await trio.sleep(0.01)
+            nursery.cancel_scope.cancel()
+        written = {each["key"] for each in await export(runtime, ANN)}
+        assert 0 < len(written) < LINES
+    async with open_greenroom(tmp_path, embedder="none", options=options(64 << 20)) as runtime:
+        done = await imported(runtime, ANN, *lines)
+        assert (done.resumed, done.counts) == (True, {"created": LINES})
+        assert [each["key"] for each in await export(runtime, ANN)] == KEYS
+        assert (await runtime.query(VerifyMemories())).problems == []

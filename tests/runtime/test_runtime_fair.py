@@ -132,6 +132,55 @@ async def test_the_longest_slice_is_told(reopen: Open) -> None:
         assert runtime.statistics().dispatcher.longest_slice_ms == longest
 
 
+class Work(Message[int], frozen=True):
+    most: int
+
+
+class Ask(Message[int], frozen=True):
+    pass
+
+
+class Worker(Actor):
+    """Works in its turn until a principal waits, and says how many steps it came."""
+
+    kind = "worker"
+
+    @handles(Work)
+    def work(self, message: Work, context: Context) -> Slices[int]:
+        for step in range(message.most):
+            context.put(b"%d" % step, step)
+            assert context.count_rows() == step + 1
+            if context.has_callers(besides=Chew):
+                return step
+            yield
+        return message.most
+
+    @handles(Ask)
+    def answer(self, _: Ask, context: Context) -> int:
+        assert context.count_rows() == 0
+        return 1
+
+    @handles(Chew)
+    def chew(self, message: Chew, _: Context) -> int:
+        return message.looks
+
+
+@pytest.mark.promise("runtime.fair")
+@pytest.mark.parametrize(
+    ("message", "principal", "is_noticed"),
+    [(Ask(), "ann", 1), (Ask(), None, 0), (Chew(looks=1), "ann", 0)],
+    ids=["a-principal", "the-program-itself", "what-does-not-count"],
+)
+async def test_long_work_sees_whether_somebody_waits_for_its_actor(
+    reopen: Open, message: Message[int], principal: str | None, is_noticed: int
+) -> None:
+    worker = Address("worker", "w")
+    async with reopen(actors=[Worker]) as runtime, trio.open_nursery() as nursery:
+        work = await post(nursery, runtime, worker, Work(most=2_000))
+        assert await runtime.ask(worker, message, principal=principal) == 1
+        assert (await work.reply() < 2_000) == bool(is_noticed)
+
+
 class CountSlowly(Procedure[int], frozen=True):
     runs = "snapshot"
 

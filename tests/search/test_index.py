@@ -42,7 +42,13 @@ from greenroom.actors.search.embedding.vector_messages import Vectors
 from greenroom.actors.search.index import QUESTION, TEMPORAL, Document, records
 from greenroom.actors.search.index.corpus import Corpus
 from greenroom.actors.search.index.document import analyse
-from greenroom.actors.search.index.merge import MANY, first_merged, first_of_many
+from greenroom.actors.search.index.merge import (
+    FANOUT,
+    MANY,
+    first_merged,
+    first_of_many,
+    first_of_tier,
+)
 from greenroom.actors.search.index.segment import join_terms, place_of
 from greenroom.runtime import ActorFailedError, Address, apply_settings, finish
 
@@ -214,6 +220,47 @@ def test_merges_take_earlier_runs_unless_they_outweigh_the_rest(
     weights: list[int], fresh: int, start: int
 ) -> None:
     assert first_merged(weights, fresh) == start
+
+
+@pytest.mark.parametrize(
+    ("weights", "start"),
+    [
+        ([5] * 7, 6),
+        ([5] * 8, 0),
+        ([90, *[5] * 8], 1),
+        ([40] * 7 + [5] * 7, 13),
+        ([40] * 7 + [5] * 8, 0),
+        ([90] * 7 + [5] * 8, 7),
+        ([5, 2, 9, 1, 4, 8, 3, 6], 0),
+    ],
+    ids=[
+        "few",
+        "enough",
+        "after-a-large-one",
+        "two-tiers",
+        "both-at-once",
+        "lower-tier",
+        "of-about-one-size",
+    ],
+)
+def test_segments_of_about_one_size_are_merged_once_there_are_enough(weights: list[int], start: int) -> None:
+    assert first_of_tier(weights, 1, FANOUT) == start
+
+
+@pytest.mark.promise("index.segments")
+def test_a_row_is_merged_a_few_times_at_most_and_few_segments_are_left() -> None:
+    """As an import brings them: a thousand pieces, one after the other, of about one size."""
+    weights: list[int] = []
+    written = total = most = 0
+    for number in range(1_000):
+        weights.append(400 + number * 7_919 % 1_200)
+        total += weights[-1]
+        start = first_of_tier(weights, 1, FANOUT)
+        weights[start:] = [sum(weights[start:])]
+        written += weights[-1]
+        most = max(most, len(weights))
+    assert written < 3.5 * total
+    assert most < 3 * FANOUT
 
 
 @pytest.mark.parametrize(

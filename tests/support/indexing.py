@@ -37,6 +37,7 @@ SMALL = {
     "memtable._RUN": 4,
     "compaction.CLEARED": 2,
     "compaction.DEAD_ROWS": 1,
+    "compaction.FANOUT": 2,
     "compaction.PATCHES": 3,
     "compaction.SMALL_CHUNKS": 3,
     "compaction.STEP_BYTES": 64,

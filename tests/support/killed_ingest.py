@@ -24,6 +24,7 @@ from greenroom.actors import (
     ask_corpus,
     open_greenroom,
 )
+from greenroom.actors.knowledge.corpora.requests.corpus_requests import PutDocuments
 from greenroom.runtime import Refusal, RuntimeClient
 
 ANN = Principal(agent_id="a", user="ann")
@@ -37,11 +38,16 @@ FIRST = [_page(f"{number}.md", f"first {number}", 150) for number in range(8)]
 SECOND = [_page(f"{number}.md", f"second {number}", 150) for number in range(3)]
 WHOLE = {**{each.path: each for each in FIRST}, **{each.path: each for each in SECOND}}
 GONE = "7.md"
+ALONE = 4
+"""So many of the first documents come one by one, the others in two batches."""
 
 
 async def _fill(runtime: RuntimeClient) -> None:
-    for document in (*FIRST, *SECOND):
-        await ask_corpus(runtime, ANN, PutDocument(corpus="docs", document=document), make=True)
+    puts = [PutDocument(corpus="docs", document=document) for document in (*FIRST, *SECOND)]
+    for put in puts[:ALONE]:
+        await ask_corpus(runtime, ANN, put, make=True)
+    for batch in (puts[ALONE : len(FIRST)], puts[len(FIRST) :]):
+        await ask_corpus(runtime, ANN, PutDocuments(corpus="docs", puts=batch))
     await ask_corpus(runtime, ANN, RemoveDocuments(corpus="docs", paths=[GONE]))
 
 

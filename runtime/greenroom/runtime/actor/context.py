@@ -168,6 +168,17 @@ class Context:
         """Return the seconds until the caller stops waiting; a second message may do remaining work."""
         return self.deadline - trio.current_time()
 
+    def count_rows(self) -> int:
+        """Return how many records the message has staged so far."""
+        return 0 if self.effects is None else len(self.effects.own)
+
+    def has_callers(self, *, besides: type[Message[Any]]) -> bool:
+        """Return whether principals wait for this actor, so that background work should end its turn.
+
+        Messages of the type ``besides`` do not count.
+        """
+        return self._actor_keys.has_callers(besides)
+
     def should_yield(self) -> bool:
         """Return whether a generator handler should yield now, so that others get the event loop."""
         return self._services.should_yield()

@@ -77,6 +77,10 @@ class ActorKeys:
         self.overlay: Overlay = {}
         self.row_head = self.row_tail = b""
 
+    def has_callers(self, besides: type[Any]) -> bool:  # noqa: ARG002 - as in an activation
+        """Return whether principals wait; messages of the type ``besides`` do not count."""
+        return False
+
     def new_effects(self) -> Effects:
         """Return a new `Effects` for this actor, without any effects."""
         if not self.row_tail:  # most actors are only read

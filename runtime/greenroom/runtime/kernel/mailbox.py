@@ -151,6 +151,13 @@ class Activation(ActorKeys):
         self.last_used = 0.0
         self.resident_bytes = 0
 
+    def has_callers(self, besides: type[Any]) -> bool:
+        """Return whether principals wait; messages of the type ``besides`` do not count."""
+        return any(
+            each.caller is not None and each.principal is not None and type(each.message) is not besides
+            for each in self.mailbox or ()
+        )
+
     @property
     def is_idle(self) -> bool:
         """Return whether the actor can leave memory without losing anything."""

@@ -48,6 +48,7 @@ class CorpusActor(CorpusRepository):
     name_damage = staticmethod(with_damage)
     handlers: ClassVar = {
         corpus_requests.PutDocument: indexing.put,
+        corpus_requests.PutDocuments: indexing.put_all,
         corpus_requests.NoteReader: indexing.record_reader,
         corpus_requests.RemoveDocuments: indexing.remove,
         corpus_requests.ListDocuments: indexing.list_documents,

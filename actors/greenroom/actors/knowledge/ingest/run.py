@@ -32,6 +32,7 @@ from greenroom.actors.knowledge.corpora.requests.ingestion import DocumentsInges
 from greenroom.actors.knowledge.corpora.storage.readers import get_reader, is_newer, mark_too_much
 from greenroom.actors.knowledge.corpora.tools.corpus_admin import ensure_corpus, find_corpus
 from greenroom.actors.knowledge.entities import select_libraries
+from greenroom.actors.knowledge.ingest.batches import Batches, ParsedFile
 from greenroom.actors.knowledge.ingest.files.exclusions import NO_TEXT
 from greenroom.actors.knowledge.ingest.files.places import is_below
 from greenroom.actors.knowledge.ingest.files.walk import Found, LeftOut, walk, walk_below
@@ -50,7 +51,7 @@ from greenroom.actors.knowledge.ingest.steps import (
     next_step,
     read_job,
 )
-from greenroom.runtime import Message, Refusal, RuntimeClient
+from greenroom.runtime import GreenroomError, Message, Refusal, RuntimeClient
 
 R = TypeVar("R")
 Progress = Callable[[int, int], None]
@@ -61,7 +62,7 @@ Charge = Callable[[int, str], Awaitable[None]]
 AT_ONCE: Final = 2
 """At most this many files are parsed at once."""
 UNDER_WAY: Final = 6
-"""At most this many files are parsed or wait to be stored. So parsers wait for neither storing nor merges."""
+"""At most this many files are parsed or wait for a place in a batch; so parsers do not wait for storing."""
 _REST: Final = 1.0
 """The pause after a file was read again in the background, as a multiple of the time that it took."""
 _renewals: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("renewals")
@@ -316,21 +317,26 @@ class Ingestion:
         share: int,
     ) -> None:
         failures: list[Exception] = []
+        batches = Batches()
         send, receive = trio.open_memory_channel[Job](0)
 
-        async def work(jobs: trio.MemoryReceiveChannel[Job], scope: trio.CancelScope) -> None:
+        async def attempt(work: Awaitable[None], scope: trio.CancelScope) -> None:
             try:
-                await self._work(run, jobs, share)
+                await work
             except Exception as error:  # noqa: BLE001  (raised again when all tasks have ended)
                 failures.append(error)
                 scope.cancel()
 
         async with trio.open_nursery() as reporting:
             reporting.start_soon(notes.report_repeatedly, total)
-            async with trio.open_nursery() as nursery, send, receive:
-                for _ in range(UNDER_WAY):
-                    nursery.start_soon(work, receive.clone(), nursery.cancel_scope)
-                await self._send_changed(run, found, total, share, send)
+            async with trio.open_nursery() as storing:
+                async with trio.open_nursery() as nursery, send, receive:
+                    storing.start_soon(attempt, self._store_all(run, batches), nursery.cancel_scope)
+                    for _ in range(UNDER_WAY):
+                        work = self._work(run, receive.clone(), share, batches)
+                        nursery.start_soon(attempt, work, nursery.cancel_scope)
+                    await self._send_changed(run, found, total, share, send)
+                await batches.close()
             reporting.cancel_scope.cancel()
         if failures:
             raise failures[0]
@@ -357,11 +363,26 @@ class Ingestion:
                 self._progress(run.looked_at, total)
             is_last = step.is_last or run.is_cut()
 
-    async def _work(self, run: IngestRun, jobs: trio.MemoryReceiveChannel[Job], share: int) -> None:
+    async def _work(
+        self, run: IngestRun, jobs: trio.MemoryReceiveChannel[Job], share: int, batches: Batches
+    ) -> None:
         async with jobs:
             async for job in jobs:
-                if not await self._put(run, job, share):
+                parsed = await self._parse(run, job, share)
+                if isinstance(parsed, ParsedFile):
+                    await batches.add(parsed)
+                elif not parsed:
                     run.postpone(job.path, self.parsers.failures.seconds(job), is_last=share == 1)
+
+    async def _store_all(self, run: IngestRun, batches: Batches) -> None:
+        while batch := await batches.take():
+            try:
+                await self._store(run, batch)
+            except GreenroomError:  # whatever one of them met, it is that one alone that meets it again
+                if len(batch) == 1:
+                    raise
+                for each in batch:
+                    await self._store(run, [each])
 
     async def renew(self, paths: Collection[str]) -> None:
         """Slowly read files again that have a better reader now, one after the other.
@@ -406,10 +427,20 @@ class Ingestion:
             await self._put(run, job, 1, renews=True)
 
     async def _put(self, run: IngestRun, job: Job, share: int, *, renews: bool = False) -> bool:
-        """Parse and store one file, or leave it out and remove its document.
+        """Parse and store one file, see `_parse`; return whether the time was enough."""
+        parsed = await self._parse(run, job, share, renews=renews)
+        if isinstance(parsed, ParsedFile):
+            await self._store(run, [parsed])
+        return bool(parsed)
 
-        The file may take 1/``share`` of the time left; return whether that was enough. With ``renews``, only
-        the reader is newer; if this reader reads less, the stored document stays.
+    async def _parse(
+        self, run: IngestRun, job: Job, share: int, *, renews: bool = False
+    ) -> ParsedFile | bool:
+        """Parse one file, or leave it out, so that its document is removed.
+
+        The file may take 1/``share`` of the time left; if that is not enough, return False, and True if there
+        is nothing to store. With ``renews``, only the reader is newer; if this reader reads less, the stored
+        document stays.
         """
         parsed = None
         name = job.path.removeprefix(self._base)
@@ -437,28 +468,36 @@ class Ingestion:
         document = msgspec.structs.replace(parsed.document, path=name, is_file=is_file)
         if self._charge is not None:
             await self._charge(len(job.data), f"{document.path} {document.digest}")
-        try:
-            put = corpus_requests.PutDocument(
-                corpus=self._row.full_name,
-                document=document,
-                prepared=parsed.prepared,
-                facts=parsed.facts,
-                reader=reader,
-                only_same=renews,
-            )
-            stored = await self.ask(put)
-        except Refusal as refusal:
-            if refusal.code != "VALIDATION_ERROR":
-                raise
-            run.fail(job.path, f"it is refused: {refusal.sentence}")
-            return True
-        self._known[job.path] = Known(document.digest, reader, document.masking)
-        run.failures.pop(job.path, None)
-        run.report.count_stored(stored.state, stored.chunks, len(job.data))
-        run.report.count_unread(job.path, parsed.unread)
-        if parsed.failure:
-            run.report.leave_out(job.path, f"{parsed.failure}, so it was read as text alone")
-        return True
+        put = corpus_requests.PutDocument(
+            corpus=self._row.full_name,
+            document=document,
+            prepared=parsed.prepared,
+            facts=parsed.facts,
+            reader=reader,
+            only_same=renews,
+        )
+        return ParsedFile(job, put, parsed.failure, parsed.unread)
+
+    async def _store(self, run: IngestRun, batch: Sequence[ParsedFile]) -> None:
+        """Store files in one commit; a single one may be refused."""
+        puts = [each.put for each in batch]
+        if len(puts) == 1:
+            try:
+                answers = [await self.ask(puts[0])]
+            except Refusal as refusal:
+                if refusal.code != "VALIDATION_ERROR":
+                    raise
+                run.fail(batch[0].job.path, f"it is refused: {refusal.sentence}")
+                return
+        else:
+            answers = await self.ask(corpus_requests.PutDocuments(corpus=self._row.full_name, puts=puts))
+        for (job, put, failure, unread), stored in zip(batch, answers, strict=True):
+            self._known[job.path] = Known(put.document.digest, put.reader, put.document.masking)
+            run.failures.pop(job.path, None)
+            run.report.count_stored(stored.state, stored.chunks, len(job.data))
+            run.report.count_unread(job.path, unread)
+            if failure:
+                run.report.leave_out(job.path, f"{failure}, so it was read as text alone")
 
     async def _remove(self, run: IngestRun, paths: Iterable[str]) -> None:
         left = sorted(path.removeprefix(self._base) for path in paths)

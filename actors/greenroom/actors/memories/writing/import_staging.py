@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UnsetType
@@ -20,6 +20,7 @@ from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.auth import namespaces as names
 from greenroom.actors.core.auth import policy
 from greenroom.actors.core.auth.principal import Principal
+from greenroom.actors.core.base.zstd import compress_bytes, decompress_bytes
 from greenroom.actors.core.validation.times import to_microseconds
 from greenroom.actors.memories.requests import transfer as requests
 from greenroom.actors.memories.requests.import_lines import decode_line, metadata_of
@@ -35,6 +36,15 @@ _TAG_BYTES = 16
 HEAD_BYTES = len(STAGED) + _TAG_BYTES
 """The bytes of each key that identify the import; they are the whole key of the header."""
 WAITING = b"p"
+TURN_ROWS = 6_000
+TURN_BYTES = 2 << 20
+"""One turn stages about so many rows and bytes of lines, unless a principal waits for the actor.
+
+Entries are ordered by digests, so each commit writes most of their pages: few commits write less.
+"""
+_LEVEL = 1
+_Batched: Any = bytes | list[bytes]
+_decode_lines = msgspec.msgpack.Decoder(list[bytes]).decode
 _MIDDLE = 1 << 40
 _DROPPED_AT_ONCE = 200
 _MOST_IN_VAIN = 5_000
@@ -113,7 +123,7 @@ def stage(repository: MemoryRepository, request: requests.StageLines, context: C
         if request.number == 0:  # another request may have decided or finished the import since the query
             notice = requests.LinesStaged(staging=request.staging, root=request.root)
             context.tell(requests.import_address(request.staging), notice)
-        context.put(_batch_key(request.staging, request.number), [bytes(line) for line in request.lines])
+        context.put(_batch_key(request.staging, request.number), _pack(request.lines))
         digest = digest_with(head.digest, request.lines)
         head = msgspec.structs.replace(head, staged=head.staged + 1, digest=digest)
         context.put(_head_key(request.staging), head)
@@ -170,10 +180,9 @@ def apply(repository: MemoryRepository, request: requests.ApplyLines, context: C
     yield from indexing.finish(repository, context)
     batch = _Batch(repository, context, request.staging, head)
     if head.applied < request.batches:
-        yield from batch.write_staged()
+        yield from batch.write_staged(request.batches)
     else:
         yield from batch.write_waiting()
-    yield from embedding.embed_or_queue(repository, context, batch.written)
     is_first, head = head.applied == 0, batch.head
     if head.applied < request.batches or head.waiting:
         context.put(_head_key(request.staging), head)
@@ -191,7 +200,6 @@ class _Batch:
 
     Attributes:
         head: The header, which the writer changes.
-        written: The update number and the text of each written memory.
     """
 
     def __init__(
@@ -201,17 +209,25 @@ class _Batch:
         self._context = context
         self._staging = staging
         self.head = head
-        self.written: list[tuple[int, str]] = []
+        self._written: list[tuple[int, str]] = []
 
-    def write_staged(self) -> Slices[None]:
-        """Write the next staged batch."""
-        key = _batch_key(self._staging, self.head.applied)
-        lines = self._context.get(key, list[bytes]) or []
-        self._context.delete(key)
-        for raw in lines:
-            yield from self._write_line(raw, wait=True)
-            yield
-        self._set(applied=self.head.applied + 1)
+    def write_staged(self, batches: int) -> Slices[None]:
+        """Write the next staged batches, up to the number ``batches``; one at least."""
+        size = 0
+        while self.head.applied < batches:
+            key = _batch_key(self._staging, self.head.applied)
+            for raw in _read_batch(self._context, key):
+                size += len(raw)
+                yield from self._write_line(raw, wait=True)
+                yield
+            self._context.delete(key)
+            self._set(applied=self.head.applied + 1)
+            yield from self._embed()
+            yield from self._repository.index.compact_on(self._context)
+            is_awaited = self._context.has_callers(besides=requests.ReadStaged)  # as the importer sends it
+            most = self._context.most_rows(TURN_ROWS)  # fewer in a store that is nearly full
+            if self._context.count_rows() >= most or size >= TURN_BYTES or is_awaited:
+                break
 
     def write_waiting(self) -> Slices[None]:
         """Write some waiting lines, last key first: the order of chains of supersessions.
@@ -233,6 +249,12 @@ class _Batch:
             elif self.head.vain < _MOST_IN_VAIN:
                 self._set(passed=0)
             yield
+        yield from self._embed()
+
+    def _embed(self) -> Slices[None]:
+        """Stage the vectors of what was written, a few at once, or queue it."""
+        yield from embedding.embed_or_queue(self._repository, self._context, self._written)
+        self._written.clear()
 
     def _set(self, **changes: int) -> None:
         self.head = msgspec.structs.replace(self.head, **changes)
@@ -254,7 +276,7 @@ class _Batch:
             outcome = yield from self._write(judged)
         if outcome in WRITTEN:
             text = embedding.text_to_embed(draft.value, draft.form, draft.author or "")
-            self.written.append((self._repository.counter, text))
+            self._written.append((self._repository.counter, text))
         self.head.counts[outcome] = self.head.counts.get(outcome, 0) + 1
 
     def _write(self, judged: _Judged) -> Slices[Outcome]:
@@ -426,3 +448,14 @@ def _head_key(staging: str) -> bytes:
 
 def _batch_key(staging: str, number: int) -> bytes:
     return _head_key(staging) + number.to_bytes(8)
+
+
+def _pack(lines: list[msgspec.Raw]) -> bytes:
+    """Return a batch of lines, which is written and deleted soon, in few bytes."""
+    return compress_bytes(msgspec.msgpack.encode([bytes(line) for line in lines]), _LEVEL)
+
+
+def _read_batch(context: Context, key: bytes) -> list[bytes]:
+    """Return the lines of a batch; older programs stored them as they were."""
+    found = context.get(key, _Batched)
+    return _decode_lines(decompress_bytes(found)) if isinstance(found, bytes) else found or []

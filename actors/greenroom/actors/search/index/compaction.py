@@ -17,7 +17,7 @@ import numpy.typing as npt
 from greenroom.actors.search.index import arrays, records
 from greenroom.actors.search.index.document import FIELDS, Field
 from greenroom.actors.search.index.loader import LoadedIndex
-from greenroom.actors.search.index.merge import FEW, MANY, first_merged, first_of_many, merged_chunks
+from greenroom.actors.search.index.merge import FANOUT, FEW, MANY, first_of_many, first_of_tier, merged_chunks
 from greenroom.actors.search.index.segment import Chunk, Segment
 from greenroom.runtime import Context, Slices
 
@@ -30,7 +30,8 @@ PATCHES = 256
 ROWS_A_PATCH = 32
 DEAD_ROWS = 256
 """A segment is rewritten if more than this many of its rows, and more than a quarter of them, are dead."""
-VECTOR_ROWS = 512
+VECTOR_ROWS = 240
+"""A chunk has about this many vectors, 64 kB; one of at least half as many stays, as an import brings it."""
 SMALL_CHUNKS = 32
 """Chunks of vectors are gathered if at least this many are less than half full."""
 
@@ -89,7 +90,8 @@ class Compactor:
             yield from self._corpus.seal()
             segments = self._corpus.segments
             fresh = sum(segment.number is None for segment in segments)
-            self._begin(context, first_merged([one.weight for one in segments], fresh), len(segments))
+            first = first_of_tier([one.weight for one in segments], fresh, FANOUT)
+            self._begin(context, first, len(segments))
         elif (start := first_of_many([one.rows for one in self._manifest.segments], many)) is not None:
             self._begin(context, start, len(self._manifest.segments))
         elif (place := self._mostly_dead()) is not None:

@@ -16,7 +16,7 @@ from greenroom.actors.core.base.threads import import_in_thread
 from greenroom.actors.search.embedding.vector_messages import Vectors
 from greenroom.actors.search.index import records
 from greenroom.actors.search.index.document import FOREVER, Analysed, Document, Field, analyse
-from greenroom.actors.search.index.memtable import Run
+from greenroom.actors.search.index.memtable import Part, Run
 from greenroom.runtime import Context, Message, RecordDamagedError, Slices, StoreDamagedError
 
 if TYPE_CHECKING:
@@ -104,19 +104,21 @@ class MemoryIndex:
 
         return (yield from read(run, kept))
 
-    def add_run(self, context: Context, ids: Sequence[int], like: Document, run: ReadRun) -> Slices[None]:
-        """Add rows that differ only in their ids and terms; ``like`` has the common columns.
+    def add_runs(self, context: Context, parts: Sequence[tuple[Part, ReadRun]]) -> Slices[None]:
+        """Add the rows of several runs as one segment.
 
         The ids ascend, and are higher than all earlier ids. An index has either single rows or runs.
         """
         from greenroom.actors.search.index import arrays, merge, runs  # noqa: PLC0415 - needs numpy, loaded by now
         from greenroom.actors.search.index.segment import Segment  # noqa: PLC0415 - as above
 
+        run = yield from runs.join([each for _, each in parts])
+        rows = [part for part, _ in parts]
         manifest = self._read_manifest(context)
         number = manifest.next_segment
         counts = {field: len(chunks) for field, chunks in run.chunks.items()}
-        # These blocks are merged soon, so compression is not worthwhile.
-        for block, (lasting, changing) in enumerate(runs.blocks(ids, like, run, packed=False)):
+        packed = self._packed and len(parts) > 1  # a single run is merged so soon that it is not worthwhile
+        for block, (lasting, changing) in enumerate(runs.blocks(rows, run, packed=packed)):
             context.put(records.block_key(number, block), lasting)
             context.put(records.changing_key(number, block), changing)
             if self._loaded is not None:
@@ -124,14 +126,16 @@ class MemoryIndex:
             yield
         for field, chunks in run.chunks.items():
             for place, chunk in enumerate(chunks):
-                context.put(records.chunk_key(number, field, place), arrays.chunk_record(chunk))
+                record = arrays.chunk_record(chunk, packed=packed)
+                context.put(records.chunk_key(number, field, place), record)
                 yield
+        size = len(run.flags)
         manifest.next_segment += 1
-        manifest.segments.append(records.SegmentRecord(number, len(ids), counts, records.BLOCK_ROWS))
+        manifest.segments.append(records.SegmentRecord(number, size, counts, records.BLOCK_ROWS))
         context.put(records.MANIFEST, manifest)
         self._is_stored = True
         if self._loaded is not None:
-            self._loaded.corpus.attach_segment(Segment(len(ids), run.chunks, number))
+            self._loaded.corpus.attach_segment(Segment(size, run.chunks, number))
         if merge.first_of_many([each.rows for each in manifest.segments]) is not None:
             self._tidy_soon(context)
         if self._compactor is not None and len(manifest.segments) >= merge.CROWD:
@@ -231,6 +235,11 @@ class MemoryIndex:
         else:
             self._is_quiet = False
         self._writes = 0
+
+    def compact_on(self, context: Context) -> Slices[None]:
+        """Do a step of compaction if the index is in RAM, for a fast writer."""
+        if self._loaded is not None:
+            yield from self.compact(context)
 
     def settle(self, context: Context) -> None:
         """Merge runs until few are left, since no more rows come for now."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import heapq
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 import msgspec
 
@@ -38,6 +39,13 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
     rules: str
     flags: bytes
     fields: dict[str, Terms]
+
+
+class Part(NamedTuple):
+    """Rows that differ only in ids and terms; ``like`` has all else."""
+
+    ids: Sequence[int]
+    like: Document
 
 
 BLOCK = 4_096

@@ -1,6 +1,6 @@
 """Merging of segments: which ones to merge, and the merge in small steps.
 
-The sizes of segments decrease geometrically, so each row is rewritten only a few times.
+Segments are merged with others of about their size, a few at once, so each row is rewritten only a few times.
 """
 
 from __future__ import annotations
@@ -44,6 +44,28 @@ def first_merged(weights: Sequence[int], fresh: int, ratio: int = RATIO) -> int:
         start -= 1
         total += weights[start]
     return start
+
+
+FANOUT = 8
+"""This many segments of about one size are merged; a search looks up each segment, at most about 20."""
+_ALIKE = 2
+
+
+def first_of_tier(weights: Sequence[int], fresh: int, fanout: int) -> int:
+    """Return the first segment of a merge that ends with the last ``fresh`` segments.
+
+    Earlier segments take part if there are enough of about the merged size, or smaller; and so on with the
+    result. Of 1,000 equal segments, each row is written three times, and at most 21 segments are left.
+    """
+    start = len(weights) - fresh
+    while True:
+        total = sum(weights[start:])
+        first = start
+        while first and weights[first - 1] <= _ALIKE * total:
+            first -= 1
+        if start - first + 1 < fanout:
+            return start
+        start = first
 
 
 def first_of_many(sizes: Sequence[int], many: int = MANY) -> int | None:

@@ -1,21 +1,22 @@
-"""Check a run from an untrusted source, and turn it into a segment."""
+"""Check runs from an untrusted source, and make one segment of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
 from operator import lt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from greenroom.actors.search.index import arrays, records
-from greenroom.actors.search.index.document import FIELDS, Document, Field
-from greenroom.actors.search.index.memtable import Run, Terms
+from greenroom.actors.search.index.document import FIELDS, Field
+from greenroom.actors.search.index.memtable import Part, Run, Terms
+from greenroom.actors.search.index.merge import merged_chunks
 from greenroom.actors.search.index.rows import NAMED, TYPES, plain_columns
-from greenroom.actors.search.index.segment import Chunk, Postings, cut, unpack
+from greenroom.actors.search.index.segment import Chunk, Postings, Segment, cut, unpack
 from greenroom.runtime import Slices
 
 
@@ -83,30 +84,51 @@ def _select(
     return left, ends, (places[rows[wanted]], times[wanted])
 
 
+def join(runs: Sequence[ReadRun]) -> Slices[ReadRun]:
+    """Return one run of the rows of all, in their order."""
+    if len(runs) == 1:
+        return runs[0]
+    flags = np.concatenate([run.flags for run in runs])
+    lengths = {field: np.concatenate([run.lengths[field] for run in runs]) for field in FIELDS}
+    chunks: dict[Field, list[Chunk]] = {}
+    segments = [Segment(len(run.flags), run.chunks) for run in runs]
+    yield
+    for found in merged_chunks(segments, np.ones(len(flags), np.bool_)):
+        if found is not None:
+            chunks.setdefault(found[0], []).append(found[1])
+        yield
+    return ReadRun(chunks, lengths, flags)
+
+
 def blocks(
-    ids: Sequence[int], like: Document, run: ReadRun, *, packed: bool
+    parts: Sequence[Part], run: ReadRun, *, packed: bool
 ) -> list[tuple[records.BlockRecord, dict[str, bytes]]]:
-    """Return the column records of rows; in all but ids and terms they equal ``like``."""
-    size = len(ids)
+    """Return the column records of a run's rows, which are the rows of all parts."""
+    size = sum(len(part.ids) for part in parts)
     columns = {name: np.zeros(size, kind) for name, kind in TYPES.items()}
-    columns["id"][:] = ids
     columns["flags"][:] = run.flags
     columns["alive"][:] = True
     for field, lengths in run.lengths.items():
         columns[f"length.{field}"][:] = lengths
-    for name, value in plain_columns(like).items():
-        columns[name][:] = value
-    names = {name: [getattr(like, name)] for name in NAMED if name != "partition"}
-    if like.conversation is None:
-        names["conversation"] = []
-        columns["conversation"][:] = -1
-    partitions = [msgspec.msgpack.encode(like.partition)]
+    names: dict[str, dict[Any, int]] = {name: {} for name in NAMED}
+    start = 0
+    for ids, like in parts:
+        rows = slice(start, start + len(ids))
+        start = rows.stop
+        columns["id"][rows] = ids
+        for name, value in plain_columns(like).items():
+            columns[name][rows] = value
+        for name, known in names.items():
+            value = getattr(like, name)
+            columns[name][rows] = -1 if value is None else known.setdefault(value, len(known))
+    partitions = [msgspec.msgpack.encode(partition) for partition in names.pop("partition")]
+    listed = {name: list(known) for name, known in names.items()}
     return [
         arrays.block_of(
-            {name: column[start : start + records.BLOCK_ROWS] for name, column in columns.items()},
-            names,
+            {name: column[first : first + records.BLOCK_ROWS] for name, column in columns.items()},
+            listed,
             partitions,
             packed=packed,
         )
-        for start in range(0, size, records.BLOCK_ROWS)
+        for first in range(0, size, records.BLOCK_ROWS)
     ]

@@ -35,7 +35,7 @@ from greenroom.actors.knowledge.corpora.storage.repository import (
 )
 from greenroom.actors.knowledge.entities import is_manifest
 from greenroom.actors.search.index import index as index_module
-from greenroom.actors.search.index.memtable import Run
+from greenroom.actors.search.index.memtable import Part, Run
 from greenroom.runtime import Context, Message, RecordDamagedError, Refusal, Slices
 
 if TYPE_CHECKING:
@@ -56,6 +56,38 @@ def put(
     repository: CorpusRepository, request: corpus_requests.PutDocument, context: Context
 ) -> Slices[corpus_requests.DocumentStored]:
     """Store a document; replace the document that has the same path."""
+    added: list[tuple[Part, ReadRun]] = []
+    stored = yield from _put(repository, request, context, added)
+    yield from _index_added(repository, context, added)
+    return stored
+
+
+def put_all(
+    repository: CorpusRepository, request: corpus_requests.PutDocuments, context: Context
+) -> Slices[list[corpus_requests.DocumentStored]]:
+    """Store documents as `put` does, and index their chunks as one segment."""
+    added: list[tuple[Part, ReadRun]] = []
+    stored: list[corpus_requests.DocumentStored] = []
+    paths: set[str] = set()
+    for each in request.puts:
+        path = compose(each.document.path)
+        if path in paths:  # it may replace a document whose chunks are not in the index yet
+            yield from _index_added(repository, context, added)
+            added.clear()
+        paths.add(path)
+        stored.append((yield from _put(repository, each, context, added)))
+        yield
+    yield from _index_added(repository, context, added)
+    return stored
+
+
+def _put(
+    repository: CorpusRepository,
+    request: corpus_requests.PutDocument,
+    context: Context,
+    added: list[tuple[Part, ReadRun]],
+) -> Slices[corpus_requests.DocumentStored]:
+    """Stage a document, and add the index entries of its new chunks to ``added``."""
     repository.check(context.principal, request.corpus)
     _check_document(request.document)
     document = _use_stored_path(repository, context, request.document)
@@ -113,7 +145,9 @@ def put(
     elif old is not None:
         context.delete(records.facts_key(number))
     yield from _put_texts(context, number, ready, old)
-    yield from _index_chunks(repository, context, fresh, run, kept, old)
+    yield from _remove_chunks(repository, context, kept, old)
+    if new := [own for own in ids if own not in kept]:
+        added.append((Part(new, make_indexed(fresh, 0, Passage("", []), is_code=repository.is_code)), run))
     passages = [Passage(each.text, each.headings) for each in document.chunks]
     yield from mentions.put(repository, context, fresh, passages)
     if is_manifest(document.path):
@@ -196,23 +230,22 @@ def _put_texts(context: Context, number: int, ready: Prepared, old: DocumentReco
         context.delete(records.text_key(number, block))
 
 
-def _index_chunks(
-    repository: CorpusRepository,
-    context: Context,
-    fresh: DocumentRecord,
-    run: ReadRun,
-    kept: set[int],
-    old: DocumentRecord | None,
+def _remove_chunks(
+    repository: CorpusRepository, context: Context, kept: set[int], old: DocumentRecord | None
 ) -> Slices[None]:
-    """Stage index entries of a new or changed document; unchanged chunks keep their entries."""
+    """Stage the removal of a changed document's chunks from the index; unchanged chunks stay."""
     for place in () if old is None else old.places:
         if place.id not in kept:
             repository.index.remove(context, place.id)
             yield
-    ids = [place.id for place in fresh.places if place.id not in kept]
-    if ids:
-        like = make_indexed(fresh, 0, Passage("", []), is_code=repository.is_code)
-        yield from repository.index.add_run(context, ids, like, run)
+
+
+def _index_added(
+    repository: CorpusRepository, context: Context, added: list[tuple[Part, ReadRun]]
+) -> Slices[None]:
+    """Stage the index entries of the chunks of new or changed documents."""
+    if added:
+        yield from repository.index.add_runs(context, added)
         embedding.mark_waiting(repository, context)
 
 

@@ -8,7 +8,7 @@ corpus, or else the corpus that belongs to all. Full names are ``user:alice:docs
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -71,6 +71,9 @@ NewCorpusName = Annotated[
 
 # -- filling a corpus: messages to its actor; not tools -----------------------------------
 
+MAX_PUTS: Final = 32
+"""A batch of documents is stored in one turn of its corpus, so its size limits how long searches wait."""
+
 
 class DocumentStored(msgspec.Struct, frozen=True, kw_only=True):
     """Reply to `PutDocument`.
@@ -111,6 +114,13 @@ class PutDocument(Message[DocumentStored], frozen=True, kw_only=True):
     facts: Annotated[bytes, Meta(max_length=MAX_FACTS)] | None = None
     reader: Annotated[str, Meta(max_length=200)] = ""
     only_same: bool = False
+
+
+class PutDocuments(Message[list[DocumentStored]], frozen=True, kw_only=True):
+    """Store several documents of one corpus in one commit: all of them, or none."""
+
+    corpus: CorpusName
+    puts: Annotated[list[PutDocument], Meta(min_length=1, max_length=MAX_PUTS)]
 
 
 class NoteReader(Message[None], frozen=True, kw_only=True):
