@@ -20,6 +20,8 @@ from greenroom.actors.content.syntax.source import Source
 from greenroom.actors.content.text.analyze import code_rules
 from greenroom.actors.search.index.corpus import Corpus
 from greenroom.actors.search.index.source_code import source_document
+from greenroom.actors.search.ranking.code import GetOrigin
+from greenroom.actors.search.ranking.code_origins import OriginOfFile
 from greenroom.actors.search.ranking.code_signals import SourceView
 from greenroom.runtime import finish
 
@@ -167,6 +169,16 @@ def _blank(data: bytearray) -> bytes:
 def read_files(files: Mapping[str, bytes]) -> dict[str, Source]:
     """Return files as they are read by their syntax, by path."""
     return {path: read_source(path, data) for path, data in files.items()}
+
+
+def origins_of(sources: Mapping[str, Source]) -> GetOrigin:
+    """Return where the text of a file comes from, by its path."""
+
+    def find(path: str, _: int) -> OriginOfFile | None:
+        known = sources[path].origin
+        return None if known is None else OriginOfFile(path, known)
+
+    return find
 
 
 def source_view(sources: Mapping[str, Source]) -> SourceView:

@@ -1,0 +1,160 @@
+"""Files that programs wrote, that were fetched, or that are copies: they come behind their source.
+
+What a file holds shows this: its marks (`content.syntax.origins`), and pairs of words that it shares with
+other files that were found. The name of a folder alone says nothing: people write files by hand in folders
+called ``build`` and ``vendor``. It only decides which one of two similar files is the copy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import Final, NamedTuple
+
+from greenroom.actors.content.syntax import Origin
+from greenroom.actors.search.index.source_code import role_of
+
+_MADE_NAME: Final = re.compile(
+    r"(?:^|/)(?:assets|backups?|build|built|bundles?|cjs|copy|copies|dist|es|esm|gen|generated|old|out|output"
+    r"|public|release|static|target|third[_-]?party|umd|vendor|vendored)/"
+    r"|[ ._-](?:backup|bak|bundle|bundled|cjs|copy|esm|generated|iife|min|old|orig|umd)\.[^/]*$",
+    re.IGNORECASE,
+)
+_FETCHED_NAME: Final = re.compile(r"(?:^|/)(?:third[_-]?party|3rd[_-]?party|vendor|vendored)(?=/)", re.IGNORECASE)
+_LICENCES: Final = ("COPYING", "LICENCE", "LICENSE", "LICENSE.md", "LICENSE.txt")
+_LEAST: Final = 4
+"""Fewer hashes say nothing."""
+_HELD: Final = 0.6
+"""A file that holds this share of another one has taken it in. What people wrote shares less than half."""
+_MOSTLY: Final = 0.7
+"""A file of which this share is in another one comes from there."""
+_SEVERAL: Final = 2
+_MUCH: Final = 0.4
+"""Several different files make up at least this share of a file that was put together from them."""
+_TOUCHED: Final = 0.1
+"""The same for a file that looks like a copy by its name."""
+
+
+class OriginOfFile(NamedTuple):
+    """A found file and its origin.
+
+    Attributes:
+        is_generated: Whether the repository's attributes say that a program made it.
+        is_vendored: Whether they say that it was fetched.
+    """
+
+    path: str
+    origin: Origin
+    is_generated: bool = False
+    is_vendored: bool = False
+
+    @property
+    def is_made(self) -> bool:
+        """Whether a program wrote the file."""
+        return self.is_generated or self.origin.is_made
+
+    @property
+    def looks(self) -> int:
+        """How much the file looks like something made or copied, to compare two similar files."""
+        return 2 * (self.is_made or self.is_vendored) + bool(_MADE_NAME.search(self.path))
+
+
+def find_fetched(
+    files: Sequence[OriginOfFile], exists: Callable[[str], bool]
+) -> set[int]:
+    """Return the places of files that were fetched from elsewhere.
+
+    In a folder with such a name, it is a file whose folder has a licence of its own, or whose copyright
+    belongs to others than that of the files outside.
+    """
+    folders = [_FETCHED_NAME.search(file.path) for file in files]
+    ours = {file.origin.holder for file, found in zip(files, folders, strict=True) if found is None}
+    fetched: set[int] = set()
+    for place, (file, found) in enumerate(zip(files, folders, strict=True)):
+        is_foreign = found is not None and bool(ours) and file.origin.holder not in {0, *ours}
+        if file.is_vendored or is_foreign or (found and _has_licence(file.path, found.end(), exists)):
+            fetched.add(place)
+    return fetched
+
+
+def _has_licence(path: str, begin: int, exists: Callable[[str], bool]) -> bool:
+    """Return whether a folder of a path has a licence, from the folder that ends at ``begin`` on."""
+    end = len(path)
+    while (end := path.rfind("/", 0, end)) >= begin:
+        if any(exists(f"{path[:end]}/{name}") for name in _LICENCES):
+            return True
+    return False
+
+
+class Copy(NamedTuple):
+    """A copy, by the places of its sources: files that it holds, and files that it is a part of."""
+
+    holds: list[int]
+    is_part_of: list[int]
+
+
+def find_copies(files: Sequence[OriginOfFile]) -> dict[int, Copy]:
+    """Return the copies among some files, by their places.
+
+    Of two files that are almost the same, or of which one holds the other, the copy is the one that looks
+    like it. A file that looks like none is a copy if several different files make up much of it.
+    """
+    sketches = {
+        place: frozenset(file.origin.sketch)
+        for place, file in enumerate(files)
+        if len(file.origin.sketch) >= _LEAST
+    }
+    held: dict[int, list[tuple[int, frozenset[int]]]] = {}
+    around: dict[int, list[int]] = {}
+    for first, second in combinations(sketches, 2):
+        common = sketches[first] & sketches[second]
+        if len(common) >= _LEAST:
+            scale = max(files[first].origin.scale, files[second].origin.scale)
+            for copy, source in ((first, second), (second, first)):
+                if not _may_be_source(files[source], files[copy]):
+                    continue
+                if len(common) >= _HELD * _size(files[source].origin, scale):
+                    held.setdefault(copy, []).append((source, common))
+                elif len(common) >= _MOSTLY * _size(files[copy].origin, scale):
+                    around.setdefault(copy, []).append(source)
+    found: dict[int, Copy] = {}
+    for copy in {*held, *around}:
+        looks = files[copy].looks
+        like = [source for source in around.get(copy, ()) if files[source].looks < looks]
+        parts = held.get(copy, [])
+        if _is_made_of(parts, sketches[copy], files, looks):
+            found[copy] = Copy([source for source, _ in parts], like)
+        elif like:
+            found[copy] = Copy([], like)
+    return found
+
+
+def _is_made_of(
+    parts: Sequence[tuple[int, frozenset[int]]],
+    sketch: frozenset[int],
+    files: Sequence[OriginOfFile],
+    looks: int,
+) -> bool:
+    """Return whether the parts that a file holds are its sources."""
+    covered: set[int] = set()
+    several = 0
+    for _, common in sorted(parts, key=lambda part: -len(part[1])):
+        several += 2 * len(common - covered) >= len(common)
+        covered |= common
+    if any(files[source].looks < looks for source, _ in parts):
+        return looks > 1 or len(covered) >= _TOUCHED * len(sketch)
+    return several >= _SEVERAL and len(covered) >= _MUCH * len(sketch)
+
+
+def _size(origin: Origin, scale: int) -> int:
+    mask = (1 << scale) - 1
+    return len(origin.sketch) if scale <= origin.scale else sum(not each & mask for each in origin.sketch)
+
+
+def _may_be_source(source: OriginOfFile, copy: OriginOfFile) -> bool:
+    """Return whether a file may be the source of another: a test is no source of what it tests."""
+    if source.is_made:
+        return False
+    role = role_of(source.path, "x")
+    return role == "source" or role == role_of(copy.path, "x")
