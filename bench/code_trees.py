@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from greenroom.actors.content.syntax import language_of, read_source
+from greenroom.actors.content.syntax.origins import NO_ORIGIN
 from greenroom.actors.content.syntax.source import Source
 from greenroom.actors.content.text.analyze import code_rules
 from greenroom.actors.search.index.corpus import Corpus
@@ -174,9 +175,8 @@ def read_files(files: Mapping[str, bytes]) -> dict[str, Source]:
 def origins_of(sources: Mapping[str, Source]) -> GetOrigin:
     """Return where the text of a file comes from, by its path."""
 
-    def find(path: str, _: int) -> OriginOfFile | None:
-        known = sources[path].origin
-        return None if known is None else OriginOfFile(path, known)
+    def find(path: str, _: int) -> OriginOfFile:
+        return OriginOfFile(path, sources[path].origin or NO_ORIGIN)
 
     return find
 

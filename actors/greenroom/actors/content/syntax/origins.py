@@ -8,18 +8,22 @@ few. Files with many pairs keep a part of the hashes, which are the same ones in
 from __future__ import annotations
 
 import re
+from itertools import pairwise
+from struct import pack, unpack
 from typing import Annotated, Final
 from zlib import crc32
 
 import msgspec
 from msgspec import Meta
 
-MAX_SKETCH: Final = 8_192
-_WHOLE: Final = 64
-"""A sketch with more pairs than this keeps one in four, or fewer of a very long file."""
+MAX_SKETCH: Final = 32_768
+"""Maximum bytes of a sketch."""
+_KEPT: Final = ((256, 0), (1_024, 1), (32_768, 2))
+"""Of up to so many pairs, a sketch keeps those whose hash this power of two divides; of more, one in 16."""
+_BYTES: Final = 4
 _HEAD: Final = 16_384
 _MARKED: Final = 2_048
-_LONG_LINE: Final = 500
+_LONG_LINE: Final = 2_000
 _COMMENT: Final = re.compile(
     rb"(?:\s+|/\*.*?\*/|//[^\n]*|--[^\n]*|#(?!include|define|if|pragma|!?\[)[^\n]*)*", re.DOTALL
 )
@@ -64,8 +68,16 @@ class Origin(msgspec.Struct, frozen=True, array_like=True):
 
     is_made: bool
     holder: int
-    scale: Annotated[int, Meta(ge=0, le=32)]
-    sketch: Annotated[list[Annotated[int, Meta(ge=0, lt=1 << 32)]], Meta(max_length=MAX_SKETCH)]
+    scale: Annotated[int, Meta(ge=0, le=4)]
+    sketch: Annotated[bytes, Meta(max_length=MAX_SKETCH)]
+
+    def hashes(self) -> frozenset[int]:
+        """Return the hashes of the sketch."""
+        return frozenset(unpack(f"<{len(self.sketch) // _BYTES}I", self.sketch))
+
+
+NO_ORIGIN: Final = Origin(is_made=False, holder=0, scale=0, sketch=b"")
+"""The origin of a file of which nothing is known."""
 
 
 def origin_of(data: bytes) -> Origin:
@@ -74,23 +86,16 @@ def origin_of(data: bytes) -> Origin:
     begin = first.end() if first else 0
     comment = data[: min(begin, _MARKED)]
     words = [word for word in _WORD.findall(data, begin) if word not in _KEYWORDS]
-    pairs = {crc32(second, crc32(word)) for word, second in zip(words, words[1:], strict=False)}
-    scale = 0 if len(pairs) <= _WHOLE else 2
-    sketch = _thinned(pairs, scale)
-    while len(sketch) > MAX_SKETCH:
-        scale += 1
-        sketch = _thinned(sketch, scale)
+    pairs = {crc32(second, crc32(word)) for word, second in pairwise(words)}
+    scale = next((scale for most, scale in _KEPT if len(pairs) <= most), 4)
+    kept = sorted(each for each in pairs if not each & ((1 << scale) - 1))[: MAX_SKETCH // _BYTES]
     holder = _HOLDER.search(comment)
     return Origin(
         is_made=_is_made(data, comment, begin),
         holder=crc32(_NO_NAME.sub(b" ", holder[0].lower())) if holder else 0,
         scale=scale,
-        sketch=sorted(sketch),
+        sketch=pack(f"<{len(kept)}I", *kept),
     )
-
-
-def _thinned(hashes: set[int], scale: int) -> set[int]:
-    return {each for each in hashes if not each & ((1 << scale) - 1)}
 
 
 def _is_made(data: bytes, comment: bytes, begin: int) -> bool:

@@ -29,7 +29,7 @@ from greenroom.actors.search.ranking.view import Floats, Mask
 from greenroom.actors.search.ranking.weights import CODE_WEIGHTS
 from greenroom.runtime import Slices
 
-GetOrigin = Callable[[str, int], OriginOfFile | None]
+GetOrigin = Callable[[str, int], OriginOfFile]
 PASSAGES: Final = 3
 """The most passages of a file that are returned."""
 EVEN: Final = 8.0
@@ -151,13 +151,10 @@ def _put_behind(
 
     A copy becomes weaker than all that it holds, and than the strongest file that it is a part of.
     """
-    looked_at = [
-        (number, known)
-        for number in strongest
-        if (known := origin(view.corpus.authors[number], int(view.documents[number]))) is not None
-    ]
-    yield
-    numbers, files = [number for number, _ in looked_at], [known for _, known in looked_at]
+    files: list[OriginOfFile] = []
+    for number in strongest:
+        files.append(origin(view.corpus.authors[number], int(view.documents[number])))
+        yield
     copies = find_copies(files)
     yield
     fetched = set() if query.speaks_of_aside else find_fetched(files, view.exists)
@@ -165,17 +162,17 @@ def _put_behind(
         ("made", [place for place, file in enumerate(files) if file.is_made and place not in copies]),
         ("aside", sorted(fetched)),
     ):
-        lowered = [numbers[place] for place in places if not values[name][numbers[place]]]
+        lowered = [strongest[place] for place in places if not values[name][strongest[place]]]
         if lowered:
             values[name] = values[name].copy()
             values[name][lowered] = 1
             strength[lowered] += np.float32(CODE_WEIGHTS[name])
     yield
     behind = values["copy"] = values["copy"].copy()
-    of_files = strength[numbers]
+    of_files = strength[strongest]
     for place, copy in copies.items():
         most = min([*of_files[copy.holds], *([max(of_files[copy.is_part_of])] if copy.is_part_of else [])])
-        behind[numbers[place]] = max(0.0, of_files[place] - most + _BEHIND)
+        behind[strongest[place]] = max(0.0, of_files[place] - most + _BEHIND)
     strength -= behind
 
 

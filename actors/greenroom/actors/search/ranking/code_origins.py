@@ -21,9 +21,11 @@ _MADE_NAME: Final = re.compile(
     r"|[ ._-](?:backup|bak|bundle|bundled|cjs|copy|esm|generated|iife|min|old|orig|umd)\.[^/]*$",
     re.IGNORECASE,
 )
-_FETCHED_NAME: Final = re.compile(r"(?:^|/)(?:third[_-]?party|3rd[_-]?party|vendor|vendored)(?=/)", re.IGNORECASE)
+_FETCHED_NAME: Final = re.compile(
+    r"(?:^|/)(?:third[_-]?party|3rd[_-]?party|vendor|vendored)(?=/)", re.IGNORECASE
+)
 _LICENCES: Final = ("COPYING", "LICENCE", "LICENSE", "LICENSE.md", "LICENSE.txt")
-_LEAST: Final = 4
+_LEAST: Final = 3
 """Fewer hashes say nothing."""
 _HELD: Final = 0.6
 """A file that holds this share of another one has taken it in. What people wrote shares less than half."""
@@ -32,6 +34,8 @@ _MOSTLY: Final = 0.7
 _SEVERAL: Final = 2
 _MUCH: Final = 0.4
 """Several different files make up at least this share of a file that was put together from them."""
+_LARGER: Final = 1.5
+"""It is as many times as large as the largest of them."""
 _TOUCHED: Final = 0.1
 """The same for a file that looks like a copy by its name."""
 
@@ -60,9 +64,7 @@ class OriginOfFile(NamedTuple):
         return 2 * (self.is_made or self.is_vendored) + bool(_MADE_NAME.search(self.path))
 
 
-def find_fetched(
-    files: Sequence[OriginOfFile], exists: Callable[[str], bool]
-) -> set[int]:
+def find_fetched(files: Sequence[OriginOfFile], exists: Callable[[str], bool]) -> set[int]:
     """Return the places of files that were fetched from elsewhere.
 
     In a folder with such a name, it is a file whose folder has a licence of its own, or whose copyright
@@ -101,9 +103,7 @@ def find_copies(files: Sequence[OriginOfFile]) -> dict[int, Copy]:
     like it. A file that looks like none is a copy if several different files make up much of it.
     """
     sketches = {
-        place: frozenset(file.origin.sketch)
-        for place, file in enumerate(files)
-        if len(file.origin.sketch) >= _LEAST
+        place: hashes for place, file in enumerate(files) if len(hashes := file.origin.hashes()) >= _LEAST
     }
     held: dict[int, list[tuple[int, frozenset[int]]]] = {}
     around: dict[int, list[int]] = {}
@@ -111,12 +111,13 @@ def find_copies(files: Sequence[OriginOfFile]) -> dict[int, Copy]:
         common = sketches[first] & sketches[second]
         if len(common) >= _LEAST:
             scale = max(files[first].origin.scale, files[second].origin.scale)
+            sizes = {place: _size(sketches[place], scale) for place in (first, second)}
             for copy, source in ((first, second), (second, first)):
                 if not _may_be_source(files[source], files[copy]):
                     continue
-                if len(common) >= _HELD * _size(files[source].origin, scale):
+                if len(common) >= _HELD * sizes[source]:
                     held.setdefault(copy, []).append((source, common))
-                elif len(common) >= _MOSTLY * _size(files[copy].origin, scale):
+                elif len(common) >= _MOSTLY * sizes[copy]:
                     around.setdefault(copy, []).append(source)
     found: dict[int, Copy] = {}
     for copy in {*held, *around}:
@@ -144,12 +145,13 @@ def _is_made_of(
         covered |= common
     if any(files[source].looks < looks for source, _ in parts):
         return looks > 1 or len(covered) >= _TOUCHED * len(sketch)
-    return several >= _SEVERAL and len(covered) >= _MUCH * len(sketch)
+    largest = max((len(common) for _, common in parts), default=0)
+    return several >= _SEVERAL and len(covered) >= _MUCH * len(sketch) and len(sketch) >= _LARGER * largest
 
 
-def _size(origin: Origin, scale: int) -> int:
-    mask = (1 << scale) - 1
-    return len(origin.sketch) if scale <= origin.scale else sum(not each & mask for each in origin.sketch)
+def _size(hashes: frozenset[int], scale: int) -> int:
+    """Return how many hashes a sketch of a scale has."""
+    return sum(not each & ((1 << scale) - 1) for each in hashes)
 
 
 def _may_be_source(source: OriginOfFile, copy: OriginOfFile) -> bool:

@@ -112,6 +112,10 @@ def put(
         context.put(records.facts_key(number), request.facts)
     elif old is not None:
         context.delete(records.facts_key(number))
+    if request.origin is not None:
+        context.put(records.origin_key(number), request.origin)
+    elif old is not None:
+        context.delete(records.origin_key(number))
     yield from _put_texts(context, number, ready, old)
     yield from _index_chunks(repository, context, fresh, run, kept, old)
     passages = [Passage(each.text, each.headings) for each in document.chunks]
@@ -244,6 +248,7 @@ def remove(
         repository.count_reader(path, document.reader, -1)
         context.delete(records.number_key(document.number))
         context.delete(records.facts_key(document.number))
+        context.delete(records.origin_key(document.number))
         records.delete_masked(context, document)
         mentions.remove(repository, context, document.number)
         if is_manifest(path):
