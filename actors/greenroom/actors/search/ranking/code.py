@@ -22,7 +22,7 @@ import numpy as np
 from greenroom.actors.core.replies.grades import NONE_LEAST, Least
 from greenroom.actors.search.ranking import code_signals
 from greenroom.actors.search.ranking.chunks import best_places
-from greenroom.actors.search.ranking.code_origins import OriginOfFile, find_copies, find_fetched
+from greenroom.actors.search.ranking.code_origins import Copies, OriginOfFile, find_fetched
 from greenroom.actors.search.ranking.code_signals import CodeQuery, SourceView
 from greenroom.actors.search.ranking.sums import RankedRow, find_place, logistic, weigh
 from greenroom.actors.search.ranking.view import Floats, Mask
@@ -36,6 +36,8 @@ EVEN: Final = 8.0
 """Added to the worth of a query's words, so that a single common word does not give certainty."""
 _LOOKED_AT: Final = 30
 """Of this many more files than are wanted, the origin is looked at."""
+_MORE: Final = 500
+"""At most so many other files are compared with files that seem to be put together."""
 _BEHIND: Final = 0.01
 """The strength by which a copy comes behind the weakest of its sources."""
 _MATCH: Final = 0.11, 0.08
@@ -155,7 +157,14 @@ def _put_behind(
     for number in strongest:
         files.append(origin(view.corpus.authors[number], int(view.documents[number])))
         yield
-    copies = find_copies(files)
+    known = Copies(files)
+    yield
+    if doubtful := known.find_doubtful():
+        others = np.setdiff1d(np.flatnonzero(view.file_lengths), strongest)
+        for number in others[best_places(strength[others], _MORE)].tolist():
+            known.add(origin(view.corpus.authors[number], int(view.documents[number])), doubtful)
+            yield
+    copies = known.find()
     yield
     fetched = set() if query.speaks_of_aside else find_fetched(files, view.exists)
     for name, places in (
@@ -171,8 +180,11 @@ def _put_behind(
     behind = values["copy"] = values["copy"].copy()
     of_files = strength[strongest]
     for place, copy in copies.items():
-        most = min([*of_files[copy.holds], *([max(of_files[copy.is_part_of])] if copy.is_part_of else [])])
-        behind[strongest[place]] = max(0.0, of_files[place] - most + _BEHIND)
+        sources = [of_files[source] for source in copy.holds if source < len(strongest)]
+        around = [of_files[source] for source in copy.is_part_of if source < len(strongest)]
+        if place < len(strongest) and (sources or around):
+            most = min([*sources, *([max(around)] if around else [])])
+            behind[strongest[place]] = max(0.0, of_files[place] - most + _BEHIND)
     strength -= behind
 
 

@@ -8,7 +8,7 @@ called ``build`` and ``vendor``. It only decides which one of two similar files 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import combinations
 from typing import Final, NamedTuple
 
@@ -35,7 +35,7 @@ _SEVERAL: Final = 2
 _MUCH: Final = 0.4
 """Several different files make up at least this share of a file that was put together from them."""
 _LARGER: Final = 1.5
-"""It is as many times as large as the largest of them."""
+"""It is at least as many times as large as each of them."""
 _TOUCHED: Final = 0.1
 """The same for a file that looks like a copy by its name."""
 
@@ -96,57 +96,86 @@ class Copy(NamedTuple):
     is_part_of: list[int]
 
 
-def find_copies(files: Sequence[OriginOfFile]) -> dict[int, Copy]:
-    """Return the copies among some files, by their places.
+class Copies:
+    """Finds the copies among some files; files are named by their places."""
 
-    Of two files that are almost the same, or of which one holds the other, the copy is the one that looks
-    like it. A file that looks like none is a copy if several different files make up much of it.
-    """
-    sketches = {
-        place: hashes for place, file in enumerate(files) if len(hashes := file.origin.hashes()) >= _LEAST
-    }
-    held: dict[int, list[tuple[int, frozenset[int]]]] = {}
-    around: dict[int, list[int]] = {}
-    for first, second in combinations(sketches, 2):
-        common = sketches[first] & sketches[second]
-        if len(common) >= _LEAST:
-            scale = max(files[first].origin.scale, files[second].origin.scale)
-            sizes = {place: _size(sketches[place], scale) for place in (first, second)}
-            for copy, source in ((first, second), (second, first)):
-                if not _may_be_source(files[source], files[copy]):
-                    continue
-                if len(common) >= _HELD * sizes[source]:
-                    held.setdefault(copy, []).append((source, common))
-                elif len(common) >= _MOSTLY * sizes[copy]:
-                    around.setdefault(copy, []).append(source)
-    found: dict[int, Copy] = {}
-    for copy in {*held, *around}:
-        looks = files[copy].looks
-        like = [source for source in around.get(copy, ()) if files[source].looks < looks]
-        parts = held.get(copy, [])
-        if _is_made_of(parts, sketches[copy], files, looks):
-            found[copy] = Copy([source for source, _ in parts], like)
-        elif like:
-            found[copy] = Copy([], like)
-    return found
+    def __init__(self, files: Sequence[OriginOfFile]) -> None:
+        self._files = list(files)
+        self._sketches = {place: file.origin.hashes() for place, file in enumerate(files)}
+        self._held: dict[int, dict[int, frozenset[int]]] = {}
+        self._around: dict[int, list[int]] = {}
+        for first, second in combinations(self._sketches, 2):
+            self._compare(first, second)
 
+    def add(self, file: OriginOfFile, doubtful: Collection[int]) -> None:
+        """Compare another file with those that may have been put together from it, too."""
+        place = len(self._files)
+        self._files.append(file)
+        self._sketches[place] = file.origin.hashes()
+        for other in doubtful:
+            self._compare(other, place)
 
-def _is_made_of(
-    parts: Sequence[tuple[int, frozenset[int]]],
-    sketch: frozenset[int],
-    files: Sequence[OriginOfFile],
-    looks: int,
-) -> bool:
-    """Return whether the parts that a file holds are its sources."""
-    covered: set[int] = set()
-    several = 0
-    for _, common in sorted(parts, key=lambda part: -len(part[1])):
-        several += 2 * len(common - covered) >= len(common)
-        covered |= common
-    if any(files[source].looks < looks for source, _ in parts):
-        return looks > 1 or len(covered) >= _TOUCHED * len(sketch)
-    largest = max((len(common) for _, common in parts), default=0)
-    return several >= _SEVERAL and len(covered) >= _MUCH * len(sketch) and len(sketch) >= _LARGER * largest
+    def find_doubtful(self) -> list[int]:
+        """Return files that hold several others, if more of their parts may be elsewhere."""
+        found = self.find()
+        return [copy for copy in self._held if copy not in found and self._cover(copy)[0] >= _SEVERAL]
+
+    def find(self) -> dict[int, Copy]:
+        """Return the copies.
+
+        Of two files that are almost the same, or of which one holds the other, the copy is the one that looks
+        like it. A file that looks like none is a copy if several different files make up much of it.
+        """
+        found: dict[int, Copy] = {}
+        for copy in {*self._held, *self._around}:
+            looks = self._files[copy].looks
+            like = [source for source in self._around.get(copy, ()) if self._files[source].looks < looks]
+            is_whole = self._is_put_together(copy)
+            if is_whole or like:
+                found[copy] = Copy(list(self._parts(copy)) if is_whole else [], like)
+        return found
+
+    def _compare(self, first: int, second: int) -> None:
+        common = self._sketches[first] & self._sketches[second]
+        if len(common) < _LEAST:
+            return
+        scale = max(self._files[first].origin.scale, self._files[second].origin.scale)
+        sizes = {place: _size(self._sketches[place], scale) for place in (first, second)}
+        for copy, source in ((first, second), (second, first)):
+            if not _may_be_source(self._files[source], self._files[copy]):
+                continue
+            if len(common) >= _HELD * sizes[source]:
+                self._held.setdefault(copy, {})[source] = common
+            elif len(common) >= _MOSTLY * sizes[copy]:
+                self._around.setdefault(copy, []).append(source)
+
+    def _parts(self, copy: int) -> dict[int, frozenset[int]]:
+        """Return what a file holds, and what they have in common.
+
+        A twin is left out: it may be a copy of the file, or both are copies of a third one.
+        """
+        looks, size = self._files[copy].looks, len(self._sketches[copy])
+        return {
+            source: common
+            for source, common in self._held.get(copy, {}).items()
+            if self._files[source].looks < looks or _LARGER * len(common) <= size
+        }
+
+    def _cover(self, copy: int) -> tuple[int, int]:
+        """Return of how many different files a file has parts, and how many of its hashes these are."""
+        covered: set[int] = set()
+        several = 0
+        for common in sorted(self._parts(copy).values(), key=len, reverse=True):
+            several += 2 * len(common - covered) >= len(common)
+            covered |= common
+        return several, len(covered)
+
+    def _is_put_together(self, copy: int) -> bool:
+        several, covered = self._cover(copy)
+        looks, size = self._files[copy].looks, len(self._sketches[copy])
+        if any(self._files[source].looks < looks for source in self._parts(copy)):
+            return looks > 1 or covered >= _TOUCHED * size
+        return several >= _SEVERAL and covered >= _MUCH * size
 
 
 def _size(hashes: frozenset[int], scale: int) -> int:

@@ -36,7 +36,7 @@ from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
     open_workspace,
     read_progress,
 )
-from greenroom.actors.search.ranking.code_origins import OriginOfFile, find_copies, find_fetched
+from greenroom.actors.search.ranking.code_origins import Copies, OriginOfFile, find_fetched
 
 MAX_ALIKE: Final = 10
 """If nothing has the given name, at most this many similar names are searched for."""
@@ -188,7 +188,7 @@ def _find_last(files: Mapping[str, Source], places: Places, rules: tuple[str, ..
         for path, source in sorted(files.items())
     ]
     found = find_fetched(known, places.files.__contains__)
-    found |= find_copies(known[:MAX_COMPARED]).keys()
+    found |= Copies(known[:MAX_COMPARED]).find().keys()
     found |= {place for place, file in enumerate(known) if file.is_made}
     return {known[place].path for place in found}
 
