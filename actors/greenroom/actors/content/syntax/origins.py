@@ -18,9 +18,9 @@ from msgspec import Meta
 
 MAX_SKETCH: Final = 32_768
 """Maximum bytes of a sketch."""
-_KEPT: Final = ((256, 0), (1_024, 1), (32_768, 2))
-"""Of up to so many pairs, a sketch keeps those whose hash this power of two divides; of more, one in 16."""
 _BYTES: Final = 4
+_KEPT: Final = ((256, 0), (1_024, 1), (MAX_SKETCH // _BYTES * 4, 2))
+"""Of up to so many pairs, a sketch keeps those whose hash this power of two divides."""
 _HEAD: Final = 16_384
 _MARKED: Final = 2_048
 _LONG_LINE: Final = 2_000
@@ -68,7 +68,7 @@ class Origin(msgspec.Struct, frozen=True, array_like=True):
 
     is_made: bool
     holder: int
-    scale: Annotated[int, Meta(ge=0, le=4)]
+    scale: Annotated[int, Meta(ge=0, le=32)]
     sketch: Annotated[bytes, Meta(max_length=MAX_SKETCH)]
 
     def hashes(self) -> frozenset[int]:
@@ -87,8 +87,10 @@ def origin_of(data: bytes) -> Origin:
     comment = data[: min(begin, _MARKED)]
     words = [word for word in _WORD.findall(data, begin) if word not in _KEYWORDS]
     pairs = {crc32(second, crc32(word)) for word, second in pairwise(words)}
-    scale = next((scale for most, scale in _KEPT if len(pairs) <= most), 4)
-    kept = sorted(each for each in pairs if not each & ((1 << scale) - 1))[: MAX_SKETCH // _BYTES]
+    scale = next((scale for most, scale in _KEPT if len(pairs) <= most), 3)
+    while len(kept := [each for each in pairs if not each & ((1 << scale) - 1)]) * _BYTES > MAX_SKETCH:
+        scale += 1
+    kept.sort()
     holder = _HOLDER.search(comment)
     return Origin(
         is_made=_is_made(data, comment, begin),
