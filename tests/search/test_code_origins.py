@@ -188,6 +188,7 @@ def test_what_was_fetched_is_known_by_its_licence_its_copyright_or_the_attribute
     assert not any(file.parts.get("aside") for file in asked.files)
 
 
+@pytest.mark.promise("code.sources-first")
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_files_written_by_hand_lose_nothing_by_the_name_of_their_folder(folder: str) -> None:
     """The same questions are asked with the folder under a name that says nothing."""

@@ -120,6 +120,10 @@ class Copies:
         found = self.find()
         return [copy for copy in self._held if copy not in found and self._cover(copy)[0] >= _SEVERAL]
 
+    def find_holders(self) -> set[int]:
+        """Return the files that hold another one, even if the rest of them is their own."""
+        return {copy for copy in self._held if self._parts(copy)}
+
     def find(self) -> dict[int, Copy]:
         """Return the copies.
 

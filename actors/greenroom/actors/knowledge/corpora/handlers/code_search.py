@@ -142,7 +142,7 @@ def _reads_origins(context: Context, lines: tuple[str, ...]) -> GetOrigin:
 
     attributes = parse_rules(lines)
 
-    def read(path: str, number: int) -> OriginOfFile | None:
+    def read(path: str, number: int) -> OriginOfFile:
         known = read_undamaged(context, context.get, origin_key(number), Origin)
         return OriginOfFile(
             path, known or NO_ORIGIN, attributes.is_generated(path), attributes.is_vendored(path)

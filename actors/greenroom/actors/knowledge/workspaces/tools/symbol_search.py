@@ -179,7 +179,7 @@ def _search(
 
 
 def _find_last(files: Mapping[str, Source], places: Places, rules: tuple[str, ...]) -> set[str]:
-    """Return the files among these that programs wrote, that were fetched, or that are copies."""
+    """Return the files among these that programs wrote, that were fetched, or that repeat others."""
     attributes = parse_rules(rules)
     known = [
         OriginOfFile(
@@ -187,8 +187,9 @@ def _find_last(files: Mapping[str, Source], places: Places, rules: tuple[str, ..
         )
         for path, source in sorted(files.items())
     ]
+    copies = Copies(known[:MAX_COMPARED])
     found = find_fetched(known, places.files.__contains__)
-    found |= Copies(known[:MAX_COMPARED]).find().keys()
+    found |= copies.find().keys() | copies.find_holders()
     found |= {place for place, file in enumerate(known) if file.is_made}
     return {known[place].path for place in found}
 
