@@ -90,7 +90,7 @@ def _has_licence(path: str, begin: int, exists: Callable[[str], bool]) -> bool:
 
 
 class Copy(NamedTuple):
-    """A copy, by the places of its sources: files that it holds, and files that it is a part of."""
+    """The places of a copy's sources: files that it holds, and files around it."""
 
     holds: list[int]
     is_part_of: list[int]
@@ -121,7 +121,7 @@ class Copies:
         return [copy for copy in self._held if copy not in found and self._cover(copy)[0] >= _SEVERAL]
 
     def find_holders(self) -> set[int]:
-        """Return the files that hold another one, even if the rest of them is their own."""
+        """Return the files that hold another one; the rest may be their own."""
         return {copy for copy in self._held if self._parts(copy)}
 
     def find(self) -> dict[int, Copy]:
@@ -166,7 +166,7 @@ class Copies:
         }
 
     def _cover(self, copy: int) -> tuple[int, int]:
-        """Return of how many different files a file has parts, and how many of its hashes these are."""
+        """Return how many different parts a file has, and how many hashes of these."""
         covered: set[int] = set()
         several = 0
         for common in sorted(self._parts(copy).values(), key=len, reverse=True):
@@ -188,7 +188,7 @@ def _size(hashes: frozenset[int], scale: int) -> int:
 
 
 def _may_be_source(source: OriginOfFile, copy: OriginOfFile) -> bool:
-    """Return whether a file may be the source of another: a test is no source of what it tests."""
+    """Return whether a file may be a source; a test is none of what it tests."""
     if source.is_made:
         return False
     role = role_of(source.path, "x")
