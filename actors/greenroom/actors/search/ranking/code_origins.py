@@ -1,4 +1,4 @@
-"""Files that programs wrote, that were fetched, or that are copies: they come behind their source.
+"""Files that programs wrote, fetched files and copies: they come behind their source.
 
 What a file holds shows this: its marks (`content.syntax.origins`), and pairs of words that it shares with
 other files that were found. The name of a folder alone says nothing: people write files by hand in folders
@@ -81,7 +81,7 @@ def find_fetched(files: Sequence[OriginOfFile], exists: Callable[[str], bool]) -
 
 
 def _has_licence(path: str, begin: int, exists: Callable[[str], bool]) -> bool:
-    """Return whether a folder of a path has a licence, from the folder that ends at ``begin`` on."""
+    """Return whether a folder of a path has a licence, in a folder that ends after ``begin``."""
     end = len(path)
     while (end := path.rfind("/", 0, end)) >= begin:
         if any(exists(f"{path[:end]}/{name}") for name in _LICENCES):
@@ -188,7 +188,7 @@ def _size(hashes: frozenset[int], scale: int) -> int:
 
 
 def _may_be_source(source: OriginOfFile, copy: OriginOfFile) -> bool:
-    """Return whether a file may be a source; a test is none of what it tests."""
+    """Return whether a file may be the source; a test never is."""
     if source.is_made:
         return False
     role = role_of(source.path, "x")

@@ -222,7 +222,7 @@ def _restore_places(document: Document, data: bytes, hidden: Masked) -> Document
 
 
 def _read_as_source(job: Job) -> tuple[Document | None, bytes | None, Origin | None]:
-    """Parse source code to a document, packed facts and its origin; None if it is not parsed."""
+    """Parse source code to a document, facts and origin; None if it is not parsed."""
     if language_of(job.path) is None:
         return None, None, None
     hidden = mask_bytes(as_utf8(job.data))
