@@ -1,4 +1,4 @@
-"""Where a file's text comes from: marks of the programs that wrote it, and a sketch that shows copies.
+"""The origin of a file's text: marks of programs that wrote it, and a sketch that shows copies.
 
 The sketch holds hashes of pairs of neighbouring words, without the comment at the beginning, short words and
 keywords. A bundler, a formatter or a compiler changes few of these pairs; two files that people wrote share
@@ -57,7 +57,7 @@ _NO_NAME: Final = re.compile(rb"[\W\d_]+")
 
 
 class Origin(msgspec.Struct, frozen=True, array_like=True):
-    """Where the text of a source file comes from; it is stored, so append new fields.
+    """The origin of a source file's text; it is stored, so append new fields.
 
     Attributes:
         is_made: Whether the text shows that a program wrote it: by its first comment, its last line, the

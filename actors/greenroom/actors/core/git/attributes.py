@@ -1,4 +1,4 @@
-"""Rules in files of git: who wrote a file, by its attributes; patterns that are fast to match."""
+"""Rules in files of git: attributes that say who wrote a file, and fast patterns."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _spec(lines: Sequence[str], name: str) -> GitIgnoreSpec | None:
 
 
 def _patterns(lines: Sequence[str], name: str) -> Iterator[str]:
-    """Yield the patterns for which an attribute is set, and with ``!`` those for which it is not."""
+    """Yield the patterns that set an attribute, and with ``!`` those that unset it."""
     for line in lines:
         pattern, *states = line.split()
         for state in states:

@@ -27,10 +27,8 @@ _FETCHED_NAME: Final = re.compile(
 _LICENCES: Final = ("COPYING", "LICENCE", "LICENSE", "LICENSE.md", "LICENSE.txt")
 _LEAST: Final = 3
 """Fewer hashes say nothing."""
-_HELD: Final = 0.6
+_SHARE: Final = 0.6
 """A file that holds this share of another one has taken it in. What people wrote shares less than half."""
-_MOSTLY: Final = 0.7
-"""A file of which this share is in another one comes from there."""
 _SEVERAL: Final = 2
 _MUCH: Final = 0.4
 """Several different files make up at least this share of a file that was put together from them."""
@@ -81,7 +79,7 @@ def find_fetched(files: Sequence[OriginOfFile], exists: Callable[[str], bool]) -
 
 
 def _has_licence(path: str, begin: int, exists: Callable[[str], bool]) -> bool:
-    """Return whether a folder of a path has a licence, in a folder that ends after ``begin``."""
+    """Return whether a folder of a path that ends after ``begin`` has a licence."""
     end = len(path)
     while (end := path.rfind("/", 0, end)) >= begin:
         if any(exists(f"{path[:end]}/{name}") for name in _LICENCES):
@@ -148,9 +146,9 @@ class Copies:
         for copy, source in ((first, second), (second, first)):
             if not _may_be_source(self._files[source], self._files[copy]):
                 continue
-            if len(common) >= _HELD * sizes[source]:
+            if len(common) >= _SHARE * sizes[source]:
                 self._held.setdefault(copy, {})[source] = common
-            elif len(common) >= _MOSTLY * sizes[copy]:
+            elif len(common) >= _SHARE * sizes[copy]:
                 self._around.setdefault(copy, []).append(source)
 
     def _parts(self, copy: int) -> dict[int, frozenset[int]]:
