@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
-from struct import pack, unpack
+from struct import pack
 from typing import Annotated, Final
 from zlib import crc32
 
@@ -64,16 +64,13 @@ class Origin(msgspec.Struct, frozen=True, array_like=True):
             beginning of a bundle, or long lines.
         holder: A hash of the line on the copyright, without years; 0 without such a line.
         scale: The sketch has the hashes that ``2 ** scale`` divides.
+        sketch: The hashes in order, as little-endian numbers of 4 bytes.
     """
 
     is_made: bool
     holder: int
     scale: Annotated[int, Meta(ge=0, le=32)]
     sketch: Annotated[bytes, Meta(max_length=MAX_SKETCH)]
-
-    def hashes(self) -> frozenset[int]:
-        """Return the hashes of the sketch."""
-        return frozenset(unpack(f"<{len(self.sketch) // _BYTES}I", self.sketch))
 
 
 NO_ORIGIN: Final = Origin(is_made=False, holder=0, scale=0, sketch=b"")

@@ -8,13 +8,16 @@ called ``build`` and ``vendor``. It only decides which one of two similar files 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
-from itertools import combinations
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from greenroom.actors.content.syntax import Origin
 from greenroom.actors.search.index.source_code import role_of
 
+Hashes = npt.NDArray[np.uint32]
 _MADE_NAME: Final = re.compile(
     r"(?:^|/)(?:assets|backups?|build|built|bundles?|cjs|copy|copies|dist|es|esm|gen|generated|old|out|output"
     r"|public|release|static|target|third[_-]?party|umd|vendor|vendored)/"
@@ -99,17 +102,17 @@ class Copies:
 
     def __init__(self, files: Sequence[OriginOfFile]) -> None:
         self._files = list(files)
-        self._sketches = {place: file.origin.hashes() for place, file in enumerate(files)}
+        self._sketches = [_read_sketch(file) for file in files]
         self._held: dict[int, dict[int, frozenset[int]]] = {}
         self._around: dict[int, list[int]] = {}
-        for first, second in combinations(self._sketches, 2):
+        for first, second in _find_related(self._sketches, [file.origin.scale for file in files]):
             self._compare(first, second)
 
     def add(self, file: OriginOfFile, doubtful: Collection[int]) -> None:
         """Compare another file with those that may have been put together from it, too."""
         place = len(self._files)
         self._files.append(file)
-        self._sketches[place] = file.origin.hashes()
+        self._sketches.append(_read_sketch(file))
         for other in doubtful:
             self._compare(other, place)
 
@@ -138,16 +141,16 @@ class Copies:
         return found
 
     def _compare(self, first: int, second: int) -> None:
-        common = self._sketches[first] & self._sketches[second]
+        common = np.intersect1d(self._sketches[first], self._sketches[second], assume_unique=True)
         if len(common) < _LEAST:
             return
         scale = max(self._files[first].origin.scale, self._files[second].origin.scale)
-        sizes = {place: _size(self._sketches[place], scale) for place in (first, second)}
+        sizes = {place: _divisible(self._sketches[place], scale).sum() for place in (first, second)}
         for copy, source in ((first, second), (second, first)):
             if not _may_be_source(self._files[source], self._files[copy]):
                 continue
             if len(common) >= _SHARE * sizes[source]:
-                self._held.setdefault(copy, {})[source] = common
+                self._held.setdefault(copy, {})[source] = frozenset(common.tolist())
             elif len(common) >= _SHARE * sizes[copy]:
                 self._around.setdefault(copy, []).append(source)
 
@@ -180,9 +183,36 @@ class Copies:
         return several >= _SEVERAL and covered >= _MUCH * size
 
 
-def _size(hashes: frozenset[int], scale: int) -> int:
-    """Return how many hashes a sketch of a scale has."""
-    return sum(not each & ((1 << scale) - 1) for each in hashes)
+def _read_sketch(file: OriginOfFile) -> Hashes:
+    return np.frombuffer(file.origin.sketch, "<u4")
+
+
+def _divisible(hashes: Hashes, scale: int) -> npt.NDArray[np.bool_]:
+    """Return which hashes a sketch of a scale has."""
+    return (hashes & np.uint32((1 << scale) - 1)) == 0
+
+
+def _find_related(sketches: Sequence[Hashes], scales: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of sketches that may share enough; all at once, since most pairs share nothing."""
+    count = len(sketches)
+    hashes = np.concatenate([*sketches, np.empty(0, np.uint32)])
+    owners = np.repeat(np.arange(count), [len(each) for each in sketches])
+    sizes = np.zeros((max(scales, default=0) + 1, count))
+    for scale in {*scales}:
+        sizes[scale] = np.bincount(owners, _divisible(hashes, scale), count)
+    order = np.argsort(hashes, kind="stable")
+    hashes, owners = hashes[order], owners[order]
+    common = np.zeros(count * count)
+    for step in range(1, count):  # equal hashes stand next to each other, by their owners
+        same = np.flatnonzero(hashes[step:] == hashes[:-step])
+        if not len(same):
+            break
+        common += np.bincount(owners[same] * count + owners[same + step], minlength=count * count)
+    common = common.reshape(count, count)
+    kept = np.array(scales, np.intp)
+    size = sizes[np.maximum.outer(kept, kept), np.arange(count)]
+    enough = (common >= _LEAST) & (common >= _SHARE * np.minimum(size, size.T))
+    yield from np.argwhere(enough).tolist()
 
 
 def _may_be_source(source: OriginOfFile, copy: OriginOfFile) -> bool:

@@ -36,7 +36,6 @@ from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
     open_workspace,
     read_progress,
 )
-from greenroom.actors.search.ranking.code_origins import Copies, OriginOfFile, find_fetched
 
 MAX_ALIKE: Final = 10
 """If nothing has the given name, at most this many similar names are searched for."""
@@ -180,6 +179,8 @@ def _search(
 
 def _find_last(files: Mapping[str, Source], places: Places, rules: tuple[str, ...]) -> set[str]:
     """Return the files among these that programs wrote, that were fetched, or that repeat others."""
+    from greenroom.actors.search.ranking.code_origins import Copies, OriginOfFile, find_fetched  # noqa: PLC0415 - needs numpy, and this is a thread
+
     attributes = parse_rules(rules)
     known = [
         OriginOfFile(
