@@ -189,7 +189,8 @@ def _read_sketch(file: OriginOfFile) -> Hashes:
 
 def _divisible(hashes: Hashes, scale: int) -> npt.NDArray[np.bool_]:
     """Return which hashes a sketch of a scale has."""
-    return (hashes & np.uint32((1 << scale) - 1)) == 0
+    rest: Hashes = hashes & np.uint32((1 << scale) - 1)
+    return np.equal(rest, 0)
 
 
 def _find_related(sketches: Sequence[Hashes], scales: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -202,17 +203,18 @@ def _find_related(sketches: Sequence[Hashes], scales: Sequence[int]) -> Iterator
         sizes[scale] = np.bincount(owners, _divisible(hashes, scale), count)
     order = np.argsort(hashes, kind="stable")
     hashes, owners = hashes[order], owners[order]
-    common = np.zeros(count * count)
+    times = np.zeros(count * count)
     for step in range(1, count):  # equal hashes stand next to each other, by their owners
         same = np.flatnonzero(hashes[step:] == hashes[:-step])
         if not len(same):
             break
-        common += np.bincount(owners[same] * count + owners[same + step], minlength=count * count)
-    common = common.reshape(count, count)
+        times += np.bincount(owners[same] * count + owners[same + step], minlength=count * count)
+    common = times.reshape(count, count)
     kept = np.array(scales, np.intp)
     size = sizes[np.maximum.outer(kept, kept), np.arange(count)]
     enough = (common >= _LEAST) & (common >= _SHARE * np.minimum(size, size.T))
-    yield from np.argwhere(enough).tolist()
+    firsts, seconds = np.nonzero(enough)
+    yield from zip(firsts.tolist(), seconds.tolist(), strict=True)
 
 
 def _may_be_source(source: OriginOfFile, copy: OriginOfFile) -> bool:
