@@ -24,6 +24,7 @@ _KEPT: Final = ((256, 0), (1_024, 1), (MAX_SKETCH // _BYTES * 4, 2))
 _HEAD: Final = 16_384
 _MARKED: Final = 2_048
 _LONG_LINE: Final = 2_000
+_LONG_MEAN: Final = 300
 _COMMENT: Final = re.compile(
     rb"(?:\s+|/\*.*?\*/|//[^\n]*|--[^\n]*|#(?!include|define|if|pragma|!?\[)[^\n]*)*", re.DOTALL
 )
@@ -101,5 +102,7 @@ def _is_made(data: bytes, comment: bytes, begin: int) -> bool:
     if _MADE.search(comment) or _BUNDLED.search(data, 0, begin + _MARKED):
         return True
     if data[-_HEAD:].rstrip().rpartition(b"\n")[2].startswith(_MAPPED):
+        return True
+    if len(data) > max(_LONG_LINE, _LONG_MEAN * (data.count(b"\n") + 1)):
         return True
     return 2 * sum(len(line) for line in data.split(b"\n") if len(line) > _LONG_LINE) > len(data)
