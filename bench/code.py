@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from bench import code_trees
 from bench.code_peers import PIN, SEMBLE, Timed, semble
-from bench.code_trees import Question, Tree, read_files, source_view
+from bench.code_trees import Question, Tree, origins_of, read_files, source_view
 from bench.harness import Figure, Plan, Report, Table, check, percentile
 from bench.rivals import sqlite_fts5
 from greenroom.actors.content.text.analyze import STOP_WORDS
@@ -119,10 +119,12 @@ def _gain(values: Iterable[float]) -> float:
 
 
 def _greenroom(files: Mapping[str, bytes]) -> Find:
-    view = source_view(read_files(files))
+    sources = read_files(files)
+    view = source_view(sources)
+    origin = origins_of(sources)
 
     def find(text: str) -> Sequence[str]:
-        ranked = finish(rank_files(view, CodeQuery.read(text), limit=DEPTH))
+        ranked = finish(rank_files(view, CodeQuery.read(text), limit=DEPTH, origin=origin))
         return [found.path for found in ranked.files]
 
     return find

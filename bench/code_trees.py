@@ -16,10 +16,13 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from greenroom.actors.content.syntax import language_of, read_source
+from greenroom.actors.content.syntax.origins import NO_ORIGIN
 from greenroom.actors.content.syntax.source import Source
 from greenroom.actors.content.text.analyze import code_rules
 from greenroom.actors.search.index.corpus import Corpus
 from greenroom.actors.search.index.source_code import source_document
+from greenroom.actors.search.ranking.code import GetOrigin
+from greenroom.actors.search.ranking.code_origins import OriginOfFile
 from greenroom.actors.search.ranking.code_signals import SourceView
 from greenroom.runtime import finish
 
@@ -167,6 +170,15 @@ def _blank(data: bytearray) -> bytes:
 def read_files(files: Mapping[str, bytes]) -> dict[str, Source]:
     """Return files as they are read by their syntax, by path."""
     return {path: read_source(path, data) for path, data in files.items()}
+
+
+def origins_of(sources: Mapping[str, Source]) -> GetOrigin:
+    """Return where the text of a file comes from, by its path."""
+
+    def find(path: str, _: int) -> OriginOfFile:
+        return OriginOfFile(path, sources[path].origin or NO_ORIGIN)
+
+    return find
 
 
 def source_view(sources: Mapping[str, Source]) -> SourceView:

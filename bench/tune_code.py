@@ -32,7 +32,8 @@ from greenroom.runtime import finish
 if TYPE_CHECKING:
     from bench.fitting import Floats
 
-ORDER = list(CODE_WEIGHTS)
+ORDER = [name for name in CODE_WEIGHTS if name not in {"made", "copy"}]
+"""What depends on the origin of the strongest files is not fitted."""
 HELD_BY_HAND = ("test", "prose")
 """No question of these sets is about tests or texts, so what fits them says nothing of who asks for these."""
 DEPTH = 100

@@ -214,7 +214,7 @@ FOUND = {
     "shelf.rs": (
         RUST,
         """
-        struct Shelf, enum Color, constant Color.Red,
+        module parts, struct Shelf, enum Color, constant Color.Red,
         trait Opens, method Opens.open, method Shelf.open, module inner,
         function inner.deep, constant LIMIT, constant COUNT, type Rows, macro warn
         """,
@@ -253,6 +253,40 @@ def test_definitions_of_each_language_are_found_with_their_scopes(path: str) -> 
     data, symbols = FOUND[path]
     found = [f"{each.kind} {each.path}" for each in read_source(path, data).symbols]
     assert found == " ".join(symbols.split()).split(", ")
+
+
+def test_functions_that_are_handed_over_are_found_by_their_own_names_and_once() -> None:
+    found = read_source(
+        "a.js",
+        b"defineGetter(req, 'ip', function clientIp() { return 1 })\n"
+        b"exports.open = function open() {}\nconst shut = function shut() {}\n"
+        b"const Part = class Inner { weigh() {} }\nShelf.prototype.add = Shelf.prototype.push = addPart\n"
+        b"const rules = { 'on-load': function () {} }\nconst [first, second] = [1, 2]\n"
+        b"var { third, a: fourth } = b\n"
+        b"later(function* steps() {})\n",
+    ).symbols
+    assert [f"{each.kind} {each.path}" for each in found] == [
+        "function clientIp",
+        "function open",
+        "function shut",
+        "class Part",
+        "class Part.Inner",
+        "method Part.Inner.weigh",
+        "method Shelf.add",
+        "method Shelf.push",
+        "constant rules",
+        "function rules.on-load",
+        "constant first",
+        "constant second",
+        "variable third",
+        "variable fourth",
+        "function steps",
+    ]
+
+
+def test_associated_types_and_modules_in_other_files_are_definitions() -> None:
+    found = read_source("a.rs", b"pub mod parts;\ntrait Sink { type Error: Show; }\n").symbols
+    assert [f"{each.kind} {each.path}" for each in found] == ["module parts", "trait Sink", "type Sink.Error"]
 
 
 @pytest.mark.parametrize(

@@ -257,6 +257,38 @@ async def test_symbols_are_found_where_they_are_defined_and_used(code: Path, tmp
             pass
 
 
+PARTS = [
+    f"export function {name}Delay(attempt, limit) {{\n  const waited = {name}Table[attempt] ?? limit;\n"
+    f"  return waited + Math.random() * {name}Share(waited);\n}}\n"
+    for name in ("retry", "upload", "cookie", "header")
+]
+
+
+@pytest.mark.slow
+@pytest.mark.promise("code.sources-first")
+async def test_bundles_and_what_git_calls_generated_come_behind_the_source(
+    code: Path, tmp_path: Path
+) -> None:
+    for folder in ("src", "a", "api"):
+        (code / folder).mkdir(exist_ok=True)
+    for number, part in enumerate(PARTS):
+        (code / f"src/part{number}.js").write_text(part)
+    (code / "a/client.js").write_text("".join(PARTS).replace("export ", ""))
+    (code / "api/client.js").write_text("const retryDelay = 'retry delay of the api';\n")
+    (code / ".gitattributes").write_text("api/** linguist-generated\n")
+    async with agent_in(tmp_path, code, is_kept=True) as agent:
+        await settled(agent)
+        found = [each.file_path for each in (await search(agent, '{"query":"retry delay limit"}')).results]
+        assert found[0] == "src/part0.js"
+        assert "a/client.js" in found
+        defined = [each.file_path for each in (await symbols(agent, '{"symbol":"retryDelay"}')).definitions]
+        assert defined[0] == "src/part0.js"
+        assert set(defined) == {"src/part0.js", "a/client.js", "api/client.js"}
+        (code / ".gitattributes").unlink()
+        again = [each.file_path for each in (await symbols(agent, '{"symbol":"retryDelay"}')).definitions]
+        assert again[0] == "api/client.js"
+
+
 HANDED_ON = {
     "fleet/__init__.py": "from .ships import *\n",
     "fleet/ships.py": "def launch(): pass\nclass Boat:\n    def row(self): launch()\n",

@@ -206,7 +206,8 @@ VIEW = view_of({"src/a.py": [("cache of keys", ["Cache"])]})
         ("pkg/__tests__/a.js", "test"),
         ("examples/a.py", "aside"),
         ("docs/conf.py", "aside"),
-        ("third_party/zlib/zlib.c", "aside"),
+        ("third_party/zlib/zlib.c", "source"),
+        ("vendor/ratings.py", "source"),
     ],
 )
 def test_what_a_file_is_there_for_is_told_by_its_path(path: str, role: Role) -> None:

@@ -17,6 +17,7 @@ from greenroom.actors.content.syntax.languages import unread_title as unread_tit
 from greenroom.actors.content.syntax.graphs import compare_by_imports as compare_by_imports
 from greenroom.actors.content.syntax.name_resolution import Meanings as Meanings
 from greenroom.actors.content.syntax.name_resolution import Node as Node
+from greenroom.actors.content.syntax.origins import Origin as Origin
 from greenroom.actors.content.syntax.outlines import outline as outline
 from greenroom.actors.content.syntax.patterns import Found as Found
 from greenroom.actors.content.syntax.patterns import Pattern as Pattern

@@ -9,6 +9,7 @@ from greenroom.actors.content.syntax.chunks import chunks_of_text, chunks_of_tre
 from greenroom.actors.content.syntax.comments import Above, summary_of
 from greenroom.actors.content.syntax.grammars import Grammar, MissingGrammarError, grammar_of, load_grammar
 from greenroom.actors.content.syntax.languages import Language, language_of
+from greenroom.actors.content.syntax.origins import origin_of
 from greenroom.actors.content.syntax.source import Lines, Source
 from greenroom.actors.content.syntax.symbols import Captures, Symbols, definitions_in
 from greenroom.actors.content.syntax.uses import imports_of, references_of
@@ -49,13 +50,16 @@ def read_source(path: str, data: bytes) -> Source:
         except MissingGrammarError as error:
             notice = f"{AS_TEXT}{error}"
     name = language.name if language else ""
-    return Source(path, name, [], [], [], chunks_of_text(data, lines), notice=notice)
+    origin = origin_of(data) if language else None
+    return Source(path, name, [], [], [], chunks_of_text(data, lines), notice=notice, origin=origin)
 
 
 def _read(path: str, data: bytes, lines: Lines, language: Language, grammar: Grammar) -> Source:
+    origin = origin_of(data)
     root = parse_tree(data, language)
     if root is None:
-        return Source(path, language.name, [], [], [], chunks_of_text(data, lines), "", True, TOO_BROKEN)
+        chunks = chunks_of_text(data, lines)
+        return Source(path, language.name, [], [], [], chunks, "", True, TOO_BROKEN, origin)
     uses = cursor_of(grammar.uses).captures(root)
     matches = cursor_of(grammar.definitions).matches(root)
     above = Above(data, lines, uses.get("above", ()))
@@ -80,6 +84,7 @@ def _read(path: str, data: bytes, lines: Lines, language: Language, grammar: Gra
         summary=_about(data, [each for _, each in matches]),
         is_broken=root.has_error,
         notice=TOO_MANY if is_cut else "",
+        origin=origin,
     )
 
 

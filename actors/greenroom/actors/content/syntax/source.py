@@ -8,6 +8,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from greenroom.actors.content.syntax.origins import Origin
+
 Kind = Literal[
     "function",
     "method",
@@ -112,6 +114,7 @@ class Source(msgspec.Struct, frozen=True, array_like=True):
         summary: The first sentence of the file's description; often empty.
         is_broken: Whether it has syntax errors.
         notice: Why the file was read only as text, or not completely; else empty.
+        origin: Where its text comes from; None if its language is unknown.
     """
 
     path: str
@@ -123,6 +126,7 @@ class Source(msgspec.Struct, frozen=True, array_like=True):
     summary: str = ""
     is_broken: bool = False
     notice: str = ""
+    origin: Origin | None = None
 
 
 _LINE_END: Final = re.compile(rb"\n")

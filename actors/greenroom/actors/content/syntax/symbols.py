@@ -93,15 +93,16 @@ class Symbols:
                 around[-1].last < last
                 or around[-1].last <= first
                 or (begins[-1], around[-1].last) == (first, last)
+                or (each.scope is not None and around[-1].last == last)
             ):
-                around.pop()  # definitions with several names in one statement have the same span
+                around.pop()  # definitions with several names in one statement have the same span or end
                 begins.pop()
             parent = around[-1] if around else None
             self.names_at.add(each.name.start_byte)
             if each.capture in _LOCAL and parent is not None and parent.capture in {"function", "method"}:
                 continue
             name, owners = self._name_of(each)
-            if name in {"", "_"}:
+            if name in {"", "_"} or (parent is not None and _repeats(parent, name, last)):
                 continue
             scope = ".".join([parent.path, *owners] if parent and parent.path else owners)
             begin = first if each.capture == _CONTAINER else each.name.start_byte
@@ -172,6 +173,11 @@ class Symbols:
         if body is None:
             text = text.partition("\n")[0]
         return " ".join(text.split())[:MAX_SIGNATURE].removesuffix("=>").rstrip(" {:=;,")
+
+
+def _repeats(parent: Extent, name: str, last: int) -> bool:
+    """Return whether ``f = function f() {}`` names a function for the second time."""
+    return parent.last == last and parent.path.rpartition(".")[2] == name
 
 
 def _body_of(node: Node) -> Node | None:

@@ -473,6 +473,7 @@ class Ingestion:
             document=document,
             prepared=parsed.prepared,
             facts=parsed.facts,
+            origin=parsed.origin,
             reader=reader,
             only_same=renews,
         )

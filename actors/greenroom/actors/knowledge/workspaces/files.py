@@ -16,8 +16,9 @@ from greenroom.actors.content.documents import Marks, digest_of
 from greenroom.actors.content.documents.decode import SourceText, is_binary, replace_unreadable
 from greenroom.actors.core.base.regular_files import UnreadableFileError, open_regular_file
 from greenroom.actors.core.base.threads import read_in_thread
+from greenroom.actors.core.git.attributes import select_rules
 from greenroom.actors.knowledge.ingest.files.exclusions import content_reason
-from greenroom.actors.knowledge.ingest.files.file_content import read_rest
+from greenroom.actors.knowledge.ingest.files.file_content import read_bounded, read_rest
 from greenroom.actors.knowledge.ingest.parsing.masking import open_masking
 
 MAX_BYTES: Final = 64 << 20
@@ -26,6 +27,7 @@ _WHOLE: Final = 16 << 20
 """Maximum bytes of a file that is searched for secrets as a whole."""
 _NEAR: Final = 256 << 10
 """Bytes searched before and after the requested lines of a longer file."""
+_MAX_ATTRIBUTES: Final = 256 << 10
 _HEAD: Final = 8_192
 _LONGEST: Final = 4
 """Maximum bytes of a character in UTF-8."""
@@ -152,6 +154,14 @@ def list_versions(root: str, names: Sequence[str]) -> list[tuple[str, int]]:
             version = version_key(path, status.st_size, status.st_mtime_ns // 1_000)
             found.append((version, status.st_size))
     return found
+
+
+def read_attributes(root: str) -> tuple[str, ...]:
+    """Return what the `.gitattributes` of a folder says about who wrote its files."""
+    try:
+        return select_rules(read_bounded(f"{root}/.gitattributes", _MAX_ATTRIBUTES).decode(errors="replace"))
+    except (OSError, UnreadableFileError):
+        return ()
 
 
 def compute_digest(path: str) -> str | None:

@@ -22,8 +22,8 @@ _TEST: Final = re.compile(
     r"|\.test-d\.ts$"
 )
 _ASIDE: Final = re.compile(
-    r"(?:^|/)(?:examples?|samples?|demos?|docs?|docs_src|www|website|vendor|vendored|third[_-]?party|node_modules"
-    r"|benchmarks?|benches|bench|tutorials?|scripts?|tools|fuzz|fuzzing|extras?|playground)/"
+    r"(?:^|/)(?:examples?|samples?|demos?|docs?|docs_src|www|website|benchmarks?|benches|bench|tutorials?"
+    r"|scripts?|tools|fuzz|fuzzing|extras?|playground)/"
 )
 _NAMELESS: Final = frozenset({"__init__", "__main__", "index", "mod", "lib", "main"})
 """Stems of files that stand for their folder."""

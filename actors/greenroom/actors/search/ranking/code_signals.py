@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from greenroom.actors.content.text.analyze import code_rules, spans, without_invisible
 from greenroom.actors.content.text.words import symbol_name
@@ -41,6 +42,9 @@ _ASIDE: Final = re.compile(
     r"|tutorials?|scripts?|tools?|fuzz(?:ing)?|extras?|playground)\b",
     re.IGNORECASE,
 )
+_MADE: Final = re.compile(
+    r"\b(?:dist|bundled|bundles?|minified|vendored)\b|\bgenerated (?:code|files?|sources?)\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +62,7 @@ class CodeQuery:
     compounds: tuple[str, ...]
     speaks_of_tests: bool
     speaks_of_aside: bool
+    speaks_of_made: bool
 
     @classmethod
     def read(cls, text: str) -> CodeQuery:
@@ -87,6 +92,7 @@ class CodeQuery:
             compounds=tuple(compounds),
             speaks_of_tests=_TESTS.search(text) is not None,
             speaks_of_aside=_ASIDE.search(text) is not None,
+            speaks_of_made=_MADE.search(text) is not None,
         )
 
 
@@ -118,6 +124,18 @@ class SourceView(Chunks):
         kind = self.of_files(self._corpus.kind.astype(np.float32))
         names = self._corpus.kinds
         return {name: (kind == number).astype(np.float32) for number, name in enumerate(names)}
+
+    @cached_property
+    def documents(self) -> npt.NDArray[np.uint64]:
+        """The number of each file's document."""
+        found = np.zeros(len(self.corpus.authors), np.uint64)
+        found[self.corpus.author[self.visible]] = self._corpus.numbers[self.visible]
+        return found
+
+    def exists(self, path: str) -> bool:
+        """Return whether there is a file with a path."""
+        number = self._corpus.names["author"].find(path)
+        return number is not None and bool(self.file_lengths[number])
 
     @cached_property
     def no_file(self) -> Floats:
@@ -173,7 +191,10 @@ def file_signals(
     groups: Sequence[Group],
     passages: Floats,
 ) -> Slices[dict[str, Floats]]:
-    """Return the signals of each file, by its number; see `weights.CODE_SIGNALS`."""
+    """Return the signals of each file, by its number; see `weights.CODE_SIGNALS`.
+
+    `code.rank_files` adds what depends on the origin of the strongest files.
+    """
     count, author = len(view.corpus.authors), view.corpus.author
     passage = np.zeros(count, np.float32)
     rows = np.flatnonzero(passages)
@@ -194,6 +215,8 @@ def file_signals(
         "test": view.no_file if query.speaks_of_tests else view.role("test"),
         "aside": view.no_file if query.speaks_of_aside else view.role("aside"),
         "prose": view.role("text"),
+        "made": view.no_file,
+        "copy": view.no_file,
     }
 
 

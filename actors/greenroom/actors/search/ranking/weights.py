@@ -184,6 +184,8 @@ CODE_WEIGHTS: Final[Mapping[str, float]] = {
     "test": -2.5,
     "aside": -1.5,
     "prose": -2.5,
+    "made": -3.0,
+    "copy": -1.0,
 }
 CODE_SIGNALS: Final[Mapping[str, str]] = {
     "passage": "A passage contains the query's words, or defines symbols of these names (BM25).",
@@ -197,6 +199,8 @@ CODE_SIGNALS: Final[Mapping[str, str]] = {
     "test": "A test is seldom the answer, unless the question mentions tests.",
     "aside": "Examples, tools, documentation and vendored code are seldom the answer.",
     "prose": "The answer is source code, not text about it.",
+    "made": "A program wrote the file, as its text or the repository's attributes say.",
+    "copy": "The file repeats other files, and comes behind them.",
 }
 """The signals of files of source code, with the reason for each."""
 LIKENESS_WEIGHTS: Final[Mapping[str, float]] = {"terms": 0.57, "name": 0.17, "imports": 0.17, "linked": 0.09}

@@ -12,6 +12,11 @@ from greenroom.actors.content.syntax.places import Places, as_list, below, is_in
 from greenroom.actors.content.syntax.source import Import
 
 _FUNCTIONS: Final = "[(function_expression) (arrow_function) (generator_function)]"
+_PATTERNS: Final = """[
+  (array_pattern (identifier) @name)
+  (object_pattern [
+    (shorthand_property_identifier_pattern) @name
+    (pair_pattern value: (identifier) @name)])]"""
 _DEFINITIONS: Final = f"""
 (function_declaration name: (identifier) @name) @function
 (generator_function_declaration name: (identifier) @name) @function
@@ -22,7 +27,16 @@ _DEFINITIONS: Final = f"""
   right: {_FUNCTIONS}) @function
 (assignment_expression left: (member_expression object: (_) @scope property: (_) @name)
   right: (class)) @class
-(pair key: (property_identifier) @name value: {_FUNCTIONS}) @function
+(pair key: [(property_identifier) @name (string (string_fragment) @name)] value: {_FUNCTIONS}) @function
+(assignment_expression left: (member_expression object: (member_expression
+  property: (property_identifier) @_prototype) @scope property: (_) @name)
+  (#eq? @_prototype "prototype")) @method
+(function_expression name: (identifier) @name) @function
+(generator_function name: (identifier) @name) @function
+(class name: (_) @name) @class
+(program (lexical_declaration (variable_declarator name: {_PATTERNS})) @constant)
+(program (variable_declaration (variable_declarator name: {_PATTERNS})) @variable)
+(export_statement (lexical_declaration (variable_declarator name: {_PATTERNS})) @constant)
 (program (lexical_declaration "const" (variable_declarator name: (identifier) @name) @constant))
 (program (lexical_declaration "let" (variable_declarator name: (identifier) @name) @variable))
 (program (variable_declaration (variable_declarator name: (identifier) @name) @variable))

@@ -23,8 +23,9 @@ _DEFINITIONS: Final = """
   (generic_type type: (type_identifier) @name)
   (generic_type type: (scoped_type_identifier name: (type_identifier) @name))
   (scoped_type_identifier name: (type_identifier) @name)]) @container
-(mod_item name: (identifier) @name body: (_)) @module
+(mod_item name: (identifier) @name) @module
 (type_item name: (type_identifier) @name) @type
+(associated_type name: (type_identifier) @name) @type
 (const_item name: (identifier) @name) @constant
 (static_item name: (identifier) @name) @variable
 (macro_definition name: (identifier) @name) @macro

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from greenroom.actors.content.syntax.origins import NO_ORIGIN, Origin
 from greenroom.actors.core.base.threads import import_in_thread
+from greenroom.actors.core.git.attributes import parse_rules
 from greenroom.actors.core.replies.damage import add_damage, read_undamaged
 from greenroom.actors.core.replies.grades import Least, grade_of
 from greenroom.actors.core.replies.results_explained import NamedResult
@@ -26,12 +28,12 @@ from greenroom.actors.knowledge.corpora.requests.code_requests import (
     FindCode,
     FoundCode,
 )
-from greenroom.actors.knowledge.corpora.storage.records import DocumentRecord
+from greenroom.actors.knowledge.corpora.storage.records import DocumentRecord, origin_key
 from greenroom.actors.knowledge.corpora.storage.repository import CorpusRepository, Located
 from greenroom.runtime import Context, Slices
 
 if TYPE_CHECKING:
-    from greenroom.actors.search.ranking.code import RankedFile, RankedFiles
+    from greenroom.actors.search.ranking.code import GetOrigin, RankedFile, RankedFiles
     from greenroom.actors.search.ranking.code_signals import SourceView
     from greenroom.actors.search.ranking.view import Mask
 
@@ -129,8 +131,24 @@ def _rank(
         least=Least(0.0 if request.filters.recency_weight else request.min_score, request.min_relevance),
         below=select_files(corpus, request.folder, request.filters),
         about=_find_file(corpus, request.about),
+        origin=_reads_origins(context, request.attributes),
     )
     return ranked, cut
+
+
+def _reads_origins(context: Context, lines: tuple[str, ...]) -> GetOrigin:
+    """Return what reads the origin of a file; ``lines`` are those of `FindCode.attributes`."""
+    from greenroom.actors.search.ranking.code_origins import OriginOfFile  # noqa: PLC0415 - already loaded
+
+    attributes = parse_rules(lines)
+
+    def read(path: str, number: int) -> OriginOfFile:
+        known = read_undamaged(context, context.get, origin_key(number), Origin)
+        return OriginOfFile(
+            path, known or NO_ORIGIN, attributes.is_generated(path), attributes.is_vendored(path)
+        )
+
+    return read
 
 
 def _rank_literally(corpus: Any, likeness: Mapping[int, float], request: FindCode) -> RankedFiles:

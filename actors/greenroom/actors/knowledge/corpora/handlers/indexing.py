@@ -140,10 +140,14 @@ def _put(
     if old is not None:
         repository.count_reader(document.path, old.reader, -1)
     context.put(records.number_key(number), where)
-    if request.facts is not None:
-        context.put(records.facts_key(number), request.facts)
-    elif old is not None:
-        context.delete(records.facts_key(number))
+    for key, value in (
+        (records.facts_key(number), request.facts),
+        (records.origin_key(number), request.origin),
+    ):
+        if value is not None:
+            context.put(key, value)
+        elif old is not None:
+            context.delete(key)
     yield from _put_texts(context, number, ready, old)
     yield from _remove_chunks(repository, context, kept, old)
     if new := [own for own in ids if own not in kept]:
@@ -277,6 +281,7 @@ def remove(
         repository.count_reader(path, document.reader, -1)
         context.delete(records.number_key(document.number))
         context.delete(records.facts_key(document.number))
+        context.delete(records.origin_key(document.number))
         records.delete_masked(context, document)
         mentions.remove(repository, context, document.number)
         if is_manifest(path):

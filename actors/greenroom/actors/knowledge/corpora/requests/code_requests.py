@@ -158,7 +158,8 @@ class FilesRead(Reply, frozen=True, kw_only=True):
 class FindCode(Message["FoundCode"], frozen=True, kw_only=True):
     """Find the best files of a workspace. Not a tool: `SearchCodeSemantic` sends it.
 
-    ``about`` is the path of a file to explain as well; empty for none.
+    ``about`` is the path of a file to explain as well; empty for none. ``attributes`` are the lines of
+    `.gitattributes` about generated and vendored files.
     """
 
     corpus: CorpusName
@@ -170,6 +171,7 @@ class FindCode(Message["FoundCode"], frozen=True, kw_only=True):
     min_score: float = 0.0
     about: str = ""
     excerpt_bytes: int = EXCERPT_BYTES
+    attributes: tuple[str, ...] = ()
 
 
 class FoundCode(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from greenroom.actors.content.syntax.origins import Origin
 from greenroom.actors.content.syntax.source import Kind
 from greenroom.actors.core.validation.types import UNLISTED
 from greenroom.actors.knowledge.corpora.requests.code_requests import CodeFreshness, CodeReply
@@ -111,10 +112,11 @@ OutlineTokens = Annotated[int, Meta(ge=100, le=10_000, description="how long it 
 
 
 class FactsOfFile(msgspec.Struct, frozen=True, array_like=True):
-    """The packed syntax facts of a file."""
+    """The packed syntax facts of a file; its origin, if `ReadFacts.holding` asks for certain files."""
 
     path: str
     packed: bytes
+    origin: Origin | None = None
 
 
 class FactsRead(msgspec.Struct, frozen=True, kw_only=True):

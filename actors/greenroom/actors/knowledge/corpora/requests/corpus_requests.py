@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.content.documents.document_types import Digest, Document
+from greenroom.actors.content.syntax.origins import Origin
 from greenroom.actors.core.auth.corpora import DEFAULT_CORPUS as DEFAULT_CORPUS
 from greenroom.actors.core.git.project_names import project_of_path
 from greenroom.actors.core.replies.damage import Damaged
@@ -112,6 +113,7 @@ class PutDocument(Message[DocumentStored], frozen=True, kw_only=True):
     document: Document
     prepared: Prepared | None = None
     facts: Annotated[bytes, Meta(max_length=MAX_FACTS)] | None = None
+    origin: Origin | None = None
     reader: Annotated[str, Meta(max_length=200)] = ""
     only_same: bool = False
 

@@ -9,6 +9,7 @@ import msgspec
 
 from greenroom.actors.content.documents import digest_of, mask_text
 from greenroom.actors.content.documents.document_types import Chunk, Document
+from greenroom.actors.content.syntax.origins import Origin
 from greenroom.actors.content.syntax.source import Import, Reference, Source, Symbol
 from greenroom.actors.core.base.zstd import compress_bytes, decompress_bytes
 from greenroom.actors.knowledge.corpora.requests.code_symbols import (
@@ -98,7 +99,8 @@ def read_facts(repository: CorpusRepository, request: ReadFacts, context: Contex
             room -= len(packed)
             if room < 0 and files:
                 return FactsRead(files=files, following=number)
-            files.append(FactsOfFile(path, packed))
+            origin = context.get(records.origin_key(number), Origin) if text else None
+            files.append(FactsOfFile(path, packed, origin))
         yield
     return FactsRead(files=files, following=None)
 
@@ -128,7 +130,14 @@ def unpack_sources(files: Iterable[FactsOfFile]) -> dict[str, Source]:
     """Return symbols, references and imports of files, by path; leave out invalid facts."""
     return {
         file.path: Source(
-            file.path, facts.language, facts.symbols, facts.references, facts.imports, [], facts.summary
+            path=file.path,
+            language=facts.language,
+            symbols=facts.symbols,
+            references=facts.references,
+            imports=facts.imports,
+            chunks=[],
+            summary=facts.summary,
+            origin=file.origin,
         )
         for file in files
         if (facts := _decode_or_none(file.packed)) is not None

@@ -30,7 +30,7 @@ from greenroom.actors.content.syntax import (
 from greenroom.actors.core.base.optional_packages import Part
 from greenroom.actors.knowledge.entities import NAMES
 
-SYNTAX: Final = 1
+SYNTAX: Final = 2
 """Version of the syntax facts. Raise it when facts are added; each language also has its own version."""
 MATCHING: Final = 1
 """Version of the matching of entities' names in texts."""

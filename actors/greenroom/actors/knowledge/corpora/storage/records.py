@@ -5,6 +5,7 @@
     d digest            a document, by a digest of its path
     n document          the key of a document's record, by its number
     f document          syntax facts of source code, compressed
+    s document          where the text of source code comes from: `syntax.origins.Origin`
     o digest            a file that could not be ingested, by a digest of its path
     r                   the time at which a run last completed
     t document, block   some chunks of a document, compressed
@@ -30,6 +31,7 @@ KEEPER = b"w"
 DOCUMENTS = b"d"
 NUMBERS = b"n"
 FACTS = b"f"
+ORIGINS = b"s"
 TEXTS = b"t"
 FAILURES = b"o"
 LAST_RUN = b"r"
@@ -169,6 +171,11 @@ def number_key(number: int) -> bytes:
 def facts_key(number: int) -> bytes:
     """Return the record key of a document's syntax facts."""
     return FACTS + number.to_bytes(8)
+
+
+def origin_key(number: int) -> bytes:
+    """Return the record key of a document's origin."""
+    return ORIGINS + number.to_bytes(8)
 
 
 def text_key(number: int, block: int) -> bytes:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from greenroom.actors.core.base.regular_files import UnreadableFileError
 from greenroom.actors.core.base.unicode_forms import compose
+from greenroom.actors.core.git.attributes import drop_slow
 from greenroom.actors.core.git.git_files import is_linked
 from greenroom.actors.knowledge.ingest.files.exclusions import (
     COPIED,
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
 NAMES: Final = (".gitignore", ".greenroomignore")
 """Files of rules; if a folder has both, the second takes precedence."""
 MAX_BYTES: Final = 262_144
-_MOST_STARS: Final = 3
-_MOST_OF_SEVERAL: Final = 100
-"""Rules become patterns; many stars could take exponential time, during which nothing else runs."""
 _DEEPEST: Final = 100
 MAX_ENTRIES: Final = 100_000
 """Maximum number of entries of one folder."""
@@ -258,18 +256,8 @@ def read_rules(folder: str) -> Rules | None:
     for name in NAMES:
         try:
             text = compose(read_bounded(f"{folder}/{name}", MAX_BYTES).decode(errors="replace"))
-            GitIgnoreSpec.from_lines(_drop_slow(text.splitlines()))
+            GitIgnoreSpec.from_lines(drop_slow(text.splitlines()))
         except (OSError, UnreadableFileError, ValueError):  # ValueError: git rejects the rule, too
             continue
         lines += text.splitlines()
-    return Rules(folder, GitIgnoreSpec.from_lines(_drop_slow(lines))) if lines else None
-
-
-def _drop_slow(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the rules that are fast to match, and a limited number of slower ones."""
-    of_several = 0
-    for line in lines:
-        stars = line.replace("**", "*").count("*")
-        of_several += stars > 1
-        if stars <= 1 or (stars <= _MOST_STARS and of_several <= _MOST_OF_SEVERAL):
-            yield line
+    return Rules(folder, GitIgnoreSpec.from_lines(drop_slow(lines))) if lines else None

@@ -39,6 +39,7 @@ from greenroom.actors.content.syntax import (
     AS_TEXT,
     Found,
     MissingGrammarError,
+    Origin,
     Pattern,
     PatternError,
     as_utf8,
@@ -103,6 +104,7 @@ class Parsed(msgspec.Struct, frozen=True, array_like=True):
     stays: bool = False
     prepared: Prepared | None = None
     facts: bytes | None = None
+    origin: Origin | None = None
     found: list[Found] | None = None
     refusal: str = ""
     unread: list[str] = []
@@ -126,12 +128,14 @@ def parse_job(job: Job) -> Parsed:
     try:
         if job.is_masked:
             return Parsed(marks=find_marks(job.data))
-        document, facts = _read_as_source(job) if job.is_source and not job.as_text else (None, None)
+        document, facts, origin = (
+            _read_as_source(job) if job.is_source and not job.as_text else (None, None, None)
+        )
         if document is None:
             document = _read_as_text(job) if job.is_source else _document(job, job.kind, job.data)
         ready = prepare_at_once(document, is_code=job.is_source)
         unread = unread_parts(job.data) if job.kind == "docx" else []
-        return Parsed(document, prepared=ready, facts=facts, unread=unread)
+        return Parsed(document, prepared=ready, facts=facts, origin=origin, unread=unread)
     except UnreadableDocumentError as error:
         return Parsed(failure=str(error), stays=isinstance(error, MissingReaderError))
     except MemoryError:
@@ -217,14 +221,14 @@ def _restore_places(document: Document, data: bytes, hidden: Masked) -> Document
     )
 
 
-def _read_as_source(job: Job) -> tuple[Document | None, bytes | None]:
-    """Parse source code to a document and packed facts; None if it is not parsed."""
+def _read_as_source(job: Job) -> tuple[Document | None, bytes | None, Origin | None]:
+    """Parse source code to a document, facts and origin; None if it is not parsed."""
     if language_of(job.path) is None:
-        return None, None
+        return None, None, None
     hidden = mask_bytes(as_utf8(job.data))
     source = read_source(job.path, hidden.data)
     if not source.chunks:
-        return None, None
+        return None, None, None
     if hidden.marks:
         symbols = [
             replace(
@@ -238,7 +242,7 @@ def _read_as_source(job: Job) -> tuple[Document | None, bytes | None]:
         source = replace(source, symbols=symbols)
     facts = None if source.notice.startswith(AS_TEXT) else pack_facts(source)
     document = make_document(source, job.kind, job.data, job.modified_at)
-    return _restore_places(document, job.data, hidden), facts
+    return _restore_places(document, job.data, hidden), facts, source.origin
 
 
 def main(seconds: str, *languages: str) -> None:

@@ -20,7 +20,7 @@ from greenroom.actors.knowledge.corpora.requests.catalogue import corpus_address
 from greenroom.actors.knowledge.corpora.requests.code_requests import FindCode, FoundCode
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import LoadCorpus, QueryText
 from greenroom.actors.knowledge.corpora.tools.query_service import SEARCH_SECONDS, find_row
-from greenroom.actors.knowledge.workspaces.files import list_versions
+from greenroom.actors.knowledge.workspaces.files import list_versions, read_attributes
 from greenroom.actors.knowledge.workspaces.places import Place
 from greenroom.actors.knowledge.workspaces.tools.workspace_facts import Shown, add_masked
 from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
@@ -127,6 +127,9 @@ async def search_workspace(
 ) -> tuple[Place, Workspace, code_requests.FoundCode | None]:
     """Search the workspace of a folder; the result is None if it came too late."""
     place, workspace = await open_place(client, "scope", scope)
-    request = msgspec.structs.replace(request, corpus=workspace.row.full_name, folder=place.name)
+    rules = await read_in_thread(read_attributes, place.root)
+    request = msgspec.structs.replace(
+        request, corpus=workspace.row.full_name, folder=place.name, attributes=rules
+    )
     found = await client.runtime.query(AskForCode(request=request), principal=client.principal)
     return place, workspace, found

@@ -10,13 +10,16 @@ import msgspec
 from msgspec import UNSET
 
 from greenroom.actors.content.syntax import Meanings, Node, Places, Source, is_like, is_path
+from greenroom.actors.content.syntax.origins import NO_ORIGIN
 from greenroom.actors.content.text.words import symbol_name
 from greenroom.actors.core.base.threads import read_in_thread
+from greenroom.actors.core.git.attributes import parse_rules
 from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.knowledge.corpora.requests import code_symbols
 from greenroom.actors.knowledge.corpora.requests.code_symbols import SymbolUsed
 from greenroom.actors.knowledge.corpora.storage.facts import make_symbol, unpack_sources
+from greenroom.actors.knowledge.workspaces.files import read_attributes
 from greenroom.actors.knowledge.workspaces.tools.names_in_text import find_in_text
 from greenroom.actors.knowledge.workspaces.tools.workspace_facts import (
     Shown,
@@ -38,6 +41,8 @@ MAX_ALIKE: Final = 10
 """If nothing has the given name, at most this many similar names are searched for."""
 ROUNDS: Final = 3
 """Files that re-export names are read in at most this many rounds."""
+MAX_COMPARED: Final = 64
+"""At most this many files are compared with each other."""
 MAX_LACKING: Final = 200
 """Maximum number of files of one round."""
 
@@ -75,13 +80,14 @@ class SymbolSearch(
         places = await list_places(client, workspace)
         facts = await read_facts(client, workspace, holding=_literal(self.symbol))
         files = await read_in_thread(unpack_sources, facts.files)
-        found = await self._search_all(client, workspace, places, [self.symbol], files)
+        rules = await read_in_thread(read_attributes, workspace.row.root or "")
+        found = await self._search_all(client, workspace, places, [self.symbol], files, rules)
         names: list[str] = []
         if not (found.definitions or found.references or "*" in self.symbol):
             facts = await read_facts(client, workspace)
             files = await read_in_thread(unpack_sources, facts.files)
             names = await read_in_thread(_find_alike, self.symbol, files)
-            found = await self._search_all(client, workspace, places, names, files)
+            found = await self._search_all(client, workspace, places, names, files, rules)
         defined = [each for each in found.definitions if self.kind in {None, each.kind}]
         progress = await read_progress(client, workspace, workspace.unread)
         is_looked_for = workspace.unread and (names or not defined)
@@ -113,15 +119,16 @@ class SymbolSearch(
         places: Places,
         names: Sequence[str],
         files: dict[str, Source],
+        rules: tuple[str, ...],
     ) -> SymbolUses:
-        found = await read_in_thread(_search, names, self.kind, files, places)
+        found = await read_in_thread(_search, names, self.kind, files, places, rules)
         for _ in range(ROUNDS):
             lacking = sorted(found.lacking)[:MAX_LACKING]
             facts = await read_facts(client, workspace, paths=lacking) if lacking else None
             if facts is None or not facts.files:
                 break
             files |= await read_in_thread(unpack_sources, facts.files)
-            found = await read_in_thread(_search, names, self.kind, files, places)
+            found = await read_in_thread(_search, names, self.kind, files, places, rules)
         return found
 
 
@@ -139,16 +146,26 @@ def _find_alike(symbol: str, files: Mapping[str, Source]) -> list[str]:
 
 
 def _search(
-    names: Sequence[str], kind: code_symbols.SymbolKind | None, files: Mapping[str, Source], places: Places
+    names: Sequence[str],
+    kind: code_symbols.SymbolKind | None,
+    files: Mapping[str, Source],
+    places: Places,
+    rules: tuple[str, ...],
 ) -> SymbolUses:
-    """Find definitions and uses of names; references to symbols of other kinds are textual."""
+    """Find definitions and uses of names; references to symbols of other kinds are textual.
+
+    Of equal names, those in files that programs wrote, and in copies, come last.
+    """
     defined = [
         (_rank(names, each.path), path, each)
         for path, source in files.items()
         for each in source.symbols
         if any(is_path(name, each.path) for name in names)
     ]
-    defined.sort(key=lambda each: (each[0], each[2].path.count("."), each[1], each[2].first_line))
+    last = _find_last({path: files[path] for _, path, _ in defined}, places, rules)
+    defined.sort(
+        key=lambda each: (each[0], each[1] in last, each[2].path.count("."), each[1], each[2].first_line)
+    )
     nodes = frozenset(Node(path, each.path) for _, path, each in defined if kind in {None, each.kind})
     meanings = Meanings(files, places)
     uses = [
@@ -158,6 +175,24 @@ def _search(
     ]
     uses.sort(key=lambda each: (each.scope, each.file_path, each.line))
     return SymbolUses([make_symbol(path, each) for _, path, each in defined], uses, meanings.lacking)
+
+
+def _find_last(files: Mapping[str, Source], places: Places, rules: tuple[str, ...]) -> set[str]:
+    """Return the files among these that programs wrote, that were fetched, or that repeat others."""
+    from greenroom.actors.search.ranking.code_origins import Copies, OriginOfFile, find_fetched  # noqa: PLC0415 - needs numpy, and this is a thread
+
+    attributes = parse_rules(rules)
+    known = [
+        OriginOfFile(
+            path, source.origin or NO_ORIGIN, attributes.is_generated(path), attributes.is_vendored(path)
+        )
+        for path, source in sorted(files.items())
+    ]
+    copies = Copies(known[:MAX_COMPARED])
+    found = find_fetched(known, places.files.__contains__)
+    found |= copies.find().keys() | copies.find_holders()
+    found |= {place for place, file in enumerate(known) if file.is_made}
+    return {known[place].path for place in found}
 
 
 def _rank(names: Sequence[str], path: str) -> int:

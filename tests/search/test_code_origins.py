@@ -1,0 +1,223 @@
+"""Files that programs wrote, fetched files and copies come behind their source; a name alone says nothing."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from greenroom.actors.content.syntax import read_source
+from greenroom.actors.content.syntax.origins import NO_ORIGIN, origin_of
+from greenroom.actors.content.text.analyze import code_rules
+from greenroom.actors.core.git.attributes import parse_rules, select_rules
+from greenroom.actors.search.index.corpus import Corpus
+from greenroom.actors.search.index.source_code import source_document
+from greenroom.actors.search.ranking.code import RankedFile, rank_files
+from greenroom.actors.search.ranking.code_origins import Copies, OriginOfFile
+from greenroom.actors.search.ranking.code_signals import CodeQuery, SourceView
+from greenroom.runtime import finish
+
+SOURCES = {
+    "lib/retry.js": """
+export function retryDelay(attempt, limit) {
+  const waited = Math.min(limit, 100 * 2 ** attempt);
+  return waited + Math.random() * waited;
+}
+""",
+    "lib/cookies.js": """
+export function readCookie(cookieName) {
+  const pieces = document.cookie.match(new RegExp('(^|;)' + cookieName + '=([^;]*)'));
+  return pieces ? decodeURIComponent(pieces[2]) : null;
+}
+""",
+    "lib/progress.js": """
+export function uploadProgress(listener, total) {
+  let already = 0;
+  return (bytes) => listener({ already: already += bytes, total, share: already / total });
+}
+""",
+    "lib/headers.js": """
+export function mergeHeaders(first, second) {
+  const merged = {};
+  for (const [header, value] of Object.entries({ ...first, ...second })) merged[header.toLowerCase()] = value;
+  return merged;
+}
+""",
+}
+BUNDLE = (
+    "'use strict';\n"
+    + "".join(SOURCES.values()).replace("export ", "")
+    + "module.exports = { retryDelay };\n"
+)
+ASKED = "how long does the client wait after a failed attempt: retry delay, its limit and the merged headers"
+BY_HAND: Sequence[Mapping[str, str]] = tomllib.loads(
+    (Path(__file__).parent.parent / "data" / "folders_by_hand.toml").read_text(encoding="utf-8")
+)["file"]
+FOLDERS = ("build", "dist", "generated", "vendor")
+
+
+class Found(NamedTuple):
+    """The files that a question finds, best first."""
+
+    files: Sequence[RankedFile]
+
+    @property
+    def paths(self) -> list[str]:
+        return [file.path for file in self.files]
+
+
+def ask(files: Mapping[str, str], query: str, attributes: str = "") -> Found:
+    """Ask a question about files."""
+    sources = {path: read_source(path, text.encode()) for path, text in files.items()}
+    corpus = Corpus()
+    for number, (path, source) in enumerate(sources.items(), 1):
+        for chunk in source.chunks:
+            document = source_document(
+                corpus.size + 1, number, path, source.language, chunk.text, chunk.symbols, chunk.scope
+            )
+            finish(corpus.add(document, code_rules()))
+    rules = parse_rules(select_rules(attributes))
+
+    def origin(path: str, number: int) -> OriginOfFile:
+        assert list(files)[number - 1] == path
+        known = sources[path].origin or NO_ORIGIN
+        return OriginOfFile(path, known, rules.is_generated(path), rules.is_vendored(path))
+
+    return Found(finish(rank_files(SourceView(corpus), CodeQuery.read(query), limit=10, origin=origin)).files)
+
+
+@pytest.mark.parametrize(
+    "bundle", ["dist/client.js", "docs/demo/client.js", "client.js", "lib/all/client.js"]
+)
+def test_what_was_put_together_comes_behind_all_that_it_holds(bundle: str) -> None:
+    asked = (
+        "how long does the client wait after a failed attempt: retry delay, its limit and the merged headers"
+    )
+    found = ask({**SOURCES, bundle: BUNDLE}, asked).paths
+    assert found[0] == "lib/retry.js"
+    assert found.index(bundle) > found.index("lib/headers.js")
+    assert ask({**SOURCES, bundle: BUNDLE}, "what is in the client bundle").paths[0] == bundle
+
+
+def test_a_copy_says_what_it_lost_by_that() -> None:
+    files = ask({**SOURCES, "dist/client.js": BUNDLE}, ASKED).files
+    assert [file.path for file in files if file.parts.get("copy", 0) < 0] == ["dist/client.js"]
+    assert not any(file.parts.get("made") for file in files)
+
+
+@pytest.mark.parametrize(
+    "copy", ["public/js/retry.js", "vendor/retry.js", "backup/retry.js", "lib/retry.old.js"]
+)
+def test_of_two_files_that_are_the_same_the_copy_is_the_one_that_looks_like_it(copy: str) -> None:
+    found = ask({copy: SOURCES["lib/retry.js"], **SOURCES}, "retry delay").paths
+    assert found[:2] == ["lib/retry.js", copy]
+
+
+def test_twins_without_a_sign_are_both_left_alone() -> None:
+    twins = {"lib/retry.js": SOURCES["lib/retry.js"], "web/retry.js": SOURCES["lib/retry.js"]}
+    assert not any(file.parts.get("copy") for file in ask(twins, "retry delay").files)
+
+
+GENERATED = {
+    "a comment": "# This file was generated by schema.py.\n{0}",
+    "a warning": "# WARNING: AUTOGENERATED! ALL EDITS WILL BE LOST\n{0}",
+    "two lines": "# Do not edit.\n#\n# It is generated from the schema.\n{0}",
+    "a map": "{0}\n//# sourceMappingURL=schema.js.map\n",
+    "a bundler": "/******/ (() => {{ // webpackBootstrap\n{0}",
+    "a compiler": '"use strict";\nObject.defineProperty(exports, "__esModule", {{ value: true }});\n{0}',
+    "one line": "{0}".replace("\n", " ") + "function other(a, b) {{ return a + b }} " * 60,
+    "long lines": "const table = [" + "1234567, " * 400 + "];{0}",
+}
+HAND = 'function readSchema(path) {\n  return parse(open(path), "generated by hand, do not edit");\n}\n'
+
+
+@pytest.mark.parametrize("how", GENERATED)
+def test_what_a_program_wrote_comes_behind_what_a_person_wrote(how: str) -> None:
+    assert origin_of(GENERATED[how].format(HAND).encode()).is_made
+    assert not origin_of(HAND.encode()).is_made
+    files = {
+        "schema.js": GENERATED[how].format(HAND.replace("parse", "load")),
+        "readers.js": "let other;\n" + HAND,
+    }
+    found = ask(files, "read schema")
+    assert found.paths == ["readers.js", "schema.js"]
+    assert found.files[1].parts["made"] < 0
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        "# Generate the schema. People edit what it makes.\n",
+        "# The reports that are generated here go out by mail.\n",
+        "# Keeps ids generated by the database apart from others.\n",
+        "// Reads source maps: //# sourceMappingURL=x\nlet mapped = 1;\n",
+        "# You may edit this. Copyright 2020 Somebody\n",
+    ],
+)
+def test_who_writes_of_generated_things_is_no_program(beginning: str) -> None:
+    assert not origin_of((beginning + HAND).encode()).is_made
+
+
+@pytest.mark.parametrize(
+    "rule",
+    ["api.js linguist-generated", "*.js -diff linguist-generated=true", "# x\n/web/** linguist-generated"],
+)
+def test_what_the_attributes_call_generated_comes_behind_the_rest(rule: str) -> None:
+    files = {"web/api.js": HAND, "src/readers.jsx": "let other;\n" + HAND}
+    assert ask(files, "read schema").paths == ["web/api.js", "src/readers.jsx"]
+    assert ask(files, "read schema", rule).paths == ["src/readers.jsx", "web/api.js"]
+    assert ask(files, "read schema", f"{rule}\nweb/api.js linguist-generated=false").paths[0] == "web/api.js"
+
+
+def test_what_was_fetched_is_known_by_its_licence_its_copyright_or_the_attributes() -> None:
+    ours, theirs = "/* Copyright 2021 Harbour */\n", "/* Copyright (c) 2009 Some Library */\n"
+    source, path = {"src/readers.js": ours + "let other;\n" + HAND}, "src/vendor/schema.js"
+    mail = {"src/vendor/mail.js": "/* Copyright 2024 Harbour */\n" + HAND}
+    assert not ask({**source, **mail}, "read schema").files[1].parts.get("aside")
+    for fetched, rule in (
+        ({path: theirs + HAND}, ""),
+        ({path: HAND, "src/vendor/LICENSE": "the library's own licence\n"}, ""),
+        ({path: HAND}, "src/vendor/** linguist-vendored"),
+    ):
+        files = {file.path: file.parts for file in ask({**source, **fetched}, "read schema", rule).files}
+        assert files[path]["aside"] < 0, (fetched, rule)
+        assert not files["src/readers.js"].get("aside")
+    asked = ask({**source, path: theirs + HAND}, "vendored code that can read a schema")
+    assert not any(file.parts.get("aside") for file in asked.files)
+
+
+@pytest.mark.promise("code.sources-first")
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_files_written_by_hand_lose_nothing_by_the_name_of_their_folder(folder: str) -> None:
+    """The same questions are asked with the folder under a name that says nothing."""
+    files = {each["path"]: each["text"] for each in BY_HAND}
+    files |= {f"app/{at}{Path(each['path']).suffix}": each["beside"] for at, each in enumerate(BY_HAND)}
+
+    def renamed(path: str) -> str:
+        return "/".join("parts" if part in FOLDERS else part for part in path.split("/"))
+
+    plain = {renamed(path): text for path, text in files.items()}
+    assert len(BY_HAND) == 40
+    for each in BY_HAND:
+        if folder in each["path"].split("/"):
+            found, place = ask(files, each["question"]), renamed(each["path"])
+            assert each["path"] in found.paths, each["question"]
+            before = ask(plain, each["question"]).paths.index(place)
+            assert found.paths.index(each["path"]) <= before, each["question"]
+            parts = found.files[found.paths.index(each["path"])].parts
+            assert not {"made", "copy", "aside"} & parts.keys(), each["path"]
+
+
+def test_the_sketch_of_a_long_file_is_bounded_and_still_shows_a_copy() -> None:
+    words = [
+        f"letters{chr(97 + at % 26)}{chr(97 + at // 26 % 26)}{chr(97 + at // 676 % 26)}"
+        for at in range(9_000)
+    ]
+    long = "\n".join(f"{word} {other}" for word in words[:400] for other in words[400:520]).encode()
+    sketch = origin_of(long)
+    assert 0 < len(sketch.sketch) <= 32_768
+    half = OriginOfFile("a.js", origin_of(long[: len(long) // 2]))
+    assert set(Copies([half, OriginOfFile("dist/b.js", sketch)]).find()) == {1}
