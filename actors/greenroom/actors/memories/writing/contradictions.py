@@ -33,7 +33,21 @@ _NEGATION: Final = re.compile(
     r"\b(?:not|never|no need to|do(?:es)?n't|isn't|aren't|without|nicht|nie|kein\w*|jamais|nunca)\b",
     re.IGNORECASE,
 )
-_NUMBERS: Final = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_NUMBERS: Final = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+]
 _UNITS: Final = frozenset({"euro", "euros", "dollar", "dollars", "percent", "%"})
 _DAY: Final = re.compile(r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?", re.IGNORECASE)
 _MONTH: Final = re.compile(
