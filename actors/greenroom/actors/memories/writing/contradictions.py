@@ -33,6 +33,8 @@ _NEGATION: Final = re.compile(
     r"\b(?:not|never|no need to|do(?:es)?n't|isn't|aren't|without|nicht|nie|kein\w*|jamais|nunca)\b",
     re.IGNORECASE,
 )
+_TAKES: Final = re.compile(r"t(?:ook|akes?n?) over", re.IGNORECASE)
+"""Before it stands who is new."""
 _NUMBERS: Final = [
     "zero",
     "one",
@@ -124,7 +126,10 @@ def _is_value(spelling: str) -> bool:
 
 def _ends(newer: Note, shared: set[str]) -> bool:
     """Return whether a phrase of change in a note is about something shared."""
-    return any(shared & _around(newer, span, _NEAR) for span in find_changes(newer.text))
+    return any(
+        shared & _around(newer, span, 0 if _TAKES.match(newer.text, *span) else _NEAR)
+        for span in find_changes(newer.text)
+    )
 
 
 def _denies(newer: Note, older: Note, shared: set[str]) -> bool:
