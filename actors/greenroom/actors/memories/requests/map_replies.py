@@ -112,7 +112,7 @@ class MappedMemory(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     Attributes:
         number: The number of the entry within the root.
-        label: The key, or for a generated key the beginning of the text, on one line; may be empty.
+        label: The beginning of the text, or the key of JSON or of a large text, on one line; may be empty.
         created_at: In microseconds since 1970.
         provenance: For a finding of a hook: the client, and the client's id of the session.
     """
