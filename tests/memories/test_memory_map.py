@@ -283,6 +283,43 @@ async def test_a_plane_has_what_means_the_same_together(enter: Enter) -> None:
         assert (again.nodes, again.edges) == (mapped.nodes, mapped.edges)
 
 
+@pytest.mark.promise("console.clusters")
+async def test_clusters_of_one_meaning_have_names(enter: Enter) -> None:
+    async with enter(**MEANINGS) as at:
+        ann = at.agent("bot", user="ann")
+        await about(at, ann, 3)
+        assert (await ann.ask(MemoryMap())).clusters == [], "nine memories are seen at a glance"
+        await about(at, ann, 12)
+        mapped = await ann.ask(MemoryMap())
+        check_whole(mapped)
+        subject = [label[0] for label in mapped.nodes.label]
+        pairs = {
+            (name, number) for name, number in zip(subject, mapped.cluster_of, strict=True) if name != "A"
+        }
+        assert len(pairs) == len(mapped.clusters) == 3, "each subject is one cluster"
+        names = {name: mapped.clusters[number] for name, number in pairs}
+        assert any(word in names["0"] for word in ("Refunds", "money"))
+        assert any(word in names["1"] for word in ("office", "building", "closed", "shut"))
+        assert "Anna" in names["2"]
+        again = await ann.ask(MemoryMap())
+        assert (again.clusters, again.cluster_of, again.nodes) == (
+            mapped.clusters,
+            mapped.cluster_of,
+            mapped.nodes,
+        )
+
+
+@pytest.mark.promise("console.clusters")
+async def test_tags_name_a_cluster_before_words(enter: Enter) -> None:
+    async with enter(**MEANINGS) as at:
+        ann = at.agent("bot", user="ann")
+        for number in range(24):
+            subject = number % 2
+            await store(ann, f"{SUBJECTS[subject]} {number}", tags=["billing"] if subject == 0 else [])
+        await at.runtime.query(Settled())
+        assert any("billing" in name for name in (await ann.ask(MemoryMap())).clusters)
+
+
 async def test_what_changed_is_on_the_next_map(enter: Enter) -> None:
     async with enter(**MEANINGS) as at:
         ann = at.agent("bot", user="ann")

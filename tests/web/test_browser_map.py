@@ -187,13 +187,13 @@ def test_an_open_map_follows_what_changes_and_loses_nothing(
     assert page.get_by_label("Search in the map").input_value() == "stays"
     told.get_by_role("button", name="Show what is new").click()
     page.get_by_role("list", name="Legend").get_by_text("conversation").wait_for()
-    largest = page.locator(".map-largest").get_by_role("button", name="new")
+    largest = page.locator(".map-largest").get_by_role("button", name="Comes.")
     largest.focus()
     ask("update_memory", key="new", content="Comes again.", tags=["other"], namespace=LIVE["namespace"])
     ask("forget_memory", memory_id=kept)
     look_again(page)
     selected.get_by_text("What was selected is gone.").wait_for()
-    assert page.evaluate("document.activeElement.textContent") == "new"
+    assert page.evaluate("document.activeElement.textContent") == "Comes again."
     ask("forget_memory", key="new", namespace=LIVE["namespace"])  # of which the page hears
     page.get_by_text("There are no memories here.").wait_for()
     assert page.locator("canvas").count() == 0

@@ -116,7 +116,7 @@ async def test_what_the_url_says_wrong_is_told(open_at: Opens) -> None:
 
 async def test_who_may_not_read_memories_sees_no_map(open_at: Opens) -> None:
     async with open_at() as at, premises(at) as here:
-        await at.agent("bot", user="ann").ask(StoreMemory(content="mine", key="of ann"))
+        await at.agent("bot", user="ann").ask(StoreMemory(content="of ann", key="mine"))
         reader = await create_key(at, "memory:read", agent="bot", user="bob")
         closed = await create_key(at, "sessions:read", agent="bot", user="ann")
         await here.settled()
@@ -134,12 +134,12 @@ async def test_who_may_not_read_memories_sees_no_map(open_at: Opens) -> None:
 
 async def test_the_owner_of_the_folder_sees_the_map_of_another_agent(open_at: Opens) -> None:
     async with open_at() as at, premises(at) as here:
-        await at.agent("bot", user="ann").ask(StoreMemory(content="mine", key="of ann"))
+        await at.agent("bot", user="ann").ask(StoreMemory(content="of ann", key="mine"))
         guest = await looker(here)
         assert "of ann" not in (await guest.look("/map")).text
         await guest.see_as("as=bot&as_user=ann")
         page = await guest.look("/map?as=bot&as_user=ann")
-        assert "mine" in page.text
+        assert "of ann" in page.text
         kept = {each["name"]: each["value"] for each in page.named("input") if each.get("type") == "hidden"}
         assert (kept["as"], kept["as_user"]) == ("bot", "ann")
         assert [link for link in page.links if link.startswith("./memories/") and "?as=bot" in link]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
 
 READ_FOR_LABEL: Final = 160
 """At most this many characters of a text are read for a label."""
+TAGS: Final = 5
+"""The most tags of a memory that help to name its cluster."""
+_MARKS: Final = re.compile(r"^[#>\s]+|\*\*|`+")
+"""Marks of Markdown, which say nothing on a map."""
 READ: Final = 2_000
 """At most this many characters of a text are searched for names."""
 MOST_READ: Final = 4_194_304
@@ -151,13 +156,14 @@ def _memory(repository: MemoryRepository, context: Context, update: int) -> Slic
     return MappedMemory(
         repository.memory_id(entry.number),
         entry.number,
-        make_label(text[:READ_FOR_LABEL].lstrip("# \n")) or make_label(entry.key[:READ_FOR_LABEL]),
+        make_label(_MARKS.sub("", text[:READ_FOR_LABEL])) or make_label(entry.key[:READ_FOR_LABEL]),
         details.kind,
         repository.namespace(details.sub),
         entry.created_at,
         entry.session_id,
         details.conversation,
         _provenance(version.metadata) if details.unreviewed or is_generated else None,
+        tuple(tag[:READ_FOR_LABEL] for tag in details.tags[:TAGS]),
     )
 
 
