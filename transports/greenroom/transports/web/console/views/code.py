@@ -55,8 +55,7 @@ async def _all(reader: Reader) -> View:
 
 async def _file(reader: Reader, place: Place, shown: dict[str, Any], path: str) -> View:
     whole = f"{shown['view'].root}/{path}"
-    shown["path"] = path
-    shown["crumbs"] = crumbs(path)
+    shown |= {"path": path, "crumbs": crumbs(path), "lines_a_page": LINES}
     first = max(1, place.number("line") or 1)
     first -= (first - 1) % LINES
     source = await _answer_or_sentence(
@@ -93,10 +92,8 @@ def symbols_of(outline: str) -> list[Symbol]:
     found = [match for line in outline.split("\n") if (match := _SYMBOL.fullmatch(line)) is not None]
     least = min((len(match[1]) for match in found), default=0)
     return [
-        Symbol(
-            int(match[2]), min((len(match[1]) - least) // 2, DEEPEST), match[3].partition("  # ")[0].strip()
-        )
-        for match in found
+        Symbol(int(line), min((len(space) - least) // 2, DEEPEST), text.partition("  # ")[0].strip())
+        for space, line, text in (match.groups() for match in found)
     ]
 
 
