@@ -368,6 +368,7 @@ async def test_a_workspace_its_files_and_its_symbols_are_shown(open_at: Opens, t
 
 
 @pytest.mark.slow
+@pytest.mark.quick
 @pytest.mark.promise("console.code")
 async def test_a_workspace_is_a_tree_and_a_file_its_source_in_pages(open_at: Opens, tmp_path: Path) -> None:
     code = folder_of_code(tmp_path, 2)
