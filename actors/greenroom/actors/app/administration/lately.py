@@ -90,7 +90,7 @@ def _learned(memory: LatestMemory) -> schemas.LearnedMemory:
 def _days(
     memory_days: Mapping[int, int], sessions: list[SessionSummary], today: int
 ) -> list[schemas.DayOfWork]:
-    """Return the days since the first one on which something began, within `DAYS`, `LEAST_DAYS` at least."""
+    """Return the days since something first began, `DAYS` at most and `LEAST_DAYS` at least."""
     begun = Counter(to_microseconds(each.created_at) // DAY for each in sessions)
     active = [day for day in (*memory_days, *begun) if today - DAYS < day <= today]
     if not active:

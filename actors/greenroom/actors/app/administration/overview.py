@@ -123,7 +123,7 @@ async def _counted(
     scope: str,
     count: Callable[[RuntimeClient, Principal], Awaitable[_Found]],
 ) -> _Found | None:
-    """Return a count, None unless the scope allows it; a large count may be seconds old."""
+    """Return a count, None without its scope; a large one may be seconds old."""
     if not allows(principal.scopes, scope):
         return None
     kept, what = _COUNTS.setdefault(runtime, {}), (principal.sight, scope)

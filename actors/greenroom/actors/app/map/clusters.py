@@ -31,7 +31,7 @@ _LIKE: Final = 28
 """The characters of a label that names a cluster whose memories share no word."""
 _GENERIC_WORDS: Final = """
 after again also always because before between day days each every first from last made make many
-more most must need needs never new next not now once one only other our over said same second
+more most must need needs never new next not now once one only other our over same second
 should since some take takes than them then there they this three today two under until use used
 uses using want wants we went were when where which while will with without work worked works
 year years yesterday your
@@ -44,7 +44,7 @@ _GATHERED: Final = 0.72
 
 
 class Clusters(NamedTuple):
-    """The names of clusters, largest first, the cluster of each vector, and its cosine with the middle."""
+    """The names of clusters, largest first, and for each vector its cluster and cosine."""
 
     names: list[str]
     of: Places
@@ -55,7 +55,7 @@ NONE: Final = Clusters([], np.zeros(0, np.intp), np.zeros(0, np.float32))
 
 
 def clusters_of(vectors: Floats, memories: Sequence[MappedMemory], check: Callable[[], None]) -> Clusters:
-    """Return the clusters of memories by their unit vectors, named by words that set them apart."""
+    """Return the clusters of memories by unit vectors, named by words of their own."""
     if len(vectors) < LEAST:
         return NONE
     centred = vectors - vectors.mean(axis=0)
@@ -71,7 +71,7 @@ def clusters_of(vectors: Floats, memories: Sequence[MappedMemory], check: Callab
 
 
 def _grouped(vectors: Floats, count: int, check: Callable[[], None]) -> tuple[Places, Floats]:
-    """Return the group of each vector, and its cosine with the middle (k-means, begun with distant ones)."""
+    """Return the group of each vector, and its cosine with the middle, by k-means."""
     centres = [vectors[int((vectors @ vectors.sum(axis=0)).argmax())]]
     nearest = vectors @ centres[0]
     while len(centres) < count:
@@ -91,7 +91,7 @@ def _grouped(vectors: Floats, count: int, check: Callable[[], None]) -> tuple[Pl
 
 
 def _names(of: Places, closeness: Floats, memories: Sequence[MappedMemory], count: int) -> list[str]:
-    """Return a name for each group: words that many of its memories have and few others."""
+    """Return a name for each group: words of many memories there and of few others."""
     spelled: dict[str, Counter[str]] = {}
     within = [Counter[str]() for _ in range(count)]
     for group, memory in zip(of.tolist(), memories, strict=True):
@@ -130,7 +130,7 @@ def _words(memory: MappedMemory) -> dict[str, tuple[str, int]]:
 
 
 def gathered(places: Floats, clusters: Clusters, nodes: Places) -> Floats:
-    """Return positions in which the members of each cluster lie nearer to their middle, with gaps around."""
+    """Return positions in which each cluster lies closer together, with gaps around."""
     places = places.copy()
     for group in range(len(clusters.names)):
         members = nodes[clusters.of == group]

@@ -139,7 +139,7 @@ class ForgetMemory(Message[replies.MemoryForgotten], frozen=True, metaclass=Chec
 
 
 class LatestMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory that was changed lately, with the beginning of its text; ``at`` is in microseconds."""
+    """A memory that was changed lately; ``text`` is its beginning, ``at`` in microseconds."""
 
     memory_id: str
     key: str

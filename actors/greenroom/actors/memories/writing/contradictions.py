@@ -1,4 +1,4 @@
-"""Whether a newer note cannot hold beside an older one: signs of a contradiction between two alike notes.
+"""Signs that a newer note contradicts an older one on the same matter.
 
 Two notes on one matter mostly both hold. A newer one contradicts an older one if it
 
@@ -69,7 +69,7 @@ class _Word(NamedTuple):
 
 
 class Note(NamedTuple):
-    """A note as it is compared: its words, its values by measure, and the terms that name its matter."""
+    """A note to compare: words, values by measure, and the terms of its matter."""
 
     text: str
     words: Sequence[_Word]
@@ -113,7 +113,7 @@ def _terms(word: str) -> frozenset[str]:
 
 
 def _is_value(spelling: str) -> bool:
-    """Return whether a word is a number, a day, a currency or one without a meaning of its own."""
+    """Return whether a word is a value, a unit or a stop word."""
     spelled = spelling.casefold()
     return (
         spelled in STOP_WORDS
@@ -140,7 +140,7 @@ def _denies(newer: Note, older: Note, shared: set[str]) -> bool:
 
 
 def _around(note: Note, span: tuple[int, int], before: int) -> set[str]:
-    """Return the terms of the words beside a phrase, in its clause and without its own."""
+    """Return the terms of the words beside a phrase, within its clause."""
     start, end = span
     marks = [found.start() for found in _CLAUSE.finditer(note.text)]
     first = max((mark for mark in marks if mark < start), default=-1)
@@ -160,7 +160,7 @@ def _has_other_value(newer: Note, older: Note, shared: set[str]) -> bool:
 
 
 def _are_two_things(newer: Note, older: Note, shared: set[str]) -> bool:
-    """Return whether two notes qualify a shared word differently, as in desk lamp and kitchen lamp."""
+    """Return whether two notes qualify a shared word differently: desk lamp, kitchen lamp."""
     mine, others = _qualifiers(newer, shared), _qualifiers(older, shared)
     return any(
         not mine[term] & (others[term] | older.names) and not others[term] & newer.names
@@ -179,7 +179,7 @@ def _qualifiers(note: Note, shared: set[str]) -> dict[str, frozenset[str]]:
 
 
 def _is_series(newer: Note, older: Note) -> bool:
-    """Return whether two notes begin alike with other numbers, or name other months, as minutes do."""
+    """Return whether two notes are of a series: alike with other numbers or months."""
     numbers = [_SERIES.match(note.text) for note in (newer, older)]
     if numbers[0] and numbers[1] and numbers[0][1].casefold() == numbers[1][1].casefold():
         return True

@@ -256,7 +256,7 @@ def find_conflicts(
 
 
 def _rarity(corpus: Corpus, count: int, term: str) -> float:
-    """Return how rare a term is; 0 for a common one, which shows no common matter."""
+    """Return how rare a term is; 0 for one that shows no common matter."""
     having = corpus.count("text", term)
     return (
         math.log(1 + (count - having + 0.5) / (having + 0.5))

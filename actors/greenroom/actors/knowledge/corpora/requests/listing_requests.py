@@ -146,7 +146,7 @@ class FileShown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FolderShown(msgspec.Struct, frozen=True, kw_only=True):
-    """A folder in a workspace: its path, and the number of files in it and below."""
+    """A folder in a workspace, and the number of files in it and below."""
 
     path: str
     files: int

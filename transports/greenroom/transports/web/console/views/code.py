@@ -71,13 +71,13 @@ async def _file(reader: Reader, place: Place, shown: dict[str, Any], path: str) 
 
 
 def crumbs(path: str) -> list[tuple[str, str]]:
-    """Return the name and the path of each folder on the way, and of what it leads to."""
+    """Return the name and the path of each part of a path."""
     parts = path.strip("/").split("/") if path.strip("/") else []
     return [(part, "/".join(parts[: at + 1])) for at, part in enumerate(parts)]
 
 
 class Symbol(NamedTuple):
-    """A line of an outline: the first line of a symbol, how deep it lies, and what it is."""
+    """A symbol of an outline: its first line, its depth, and its text."""
 
     line: int
     depth: int

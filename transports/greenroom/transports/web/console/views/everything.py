@@ -31,7 +31,7 @@ Search = Callable[[], Awaitable[list[Any]]]
 
 
 class Part(NamedTuple):
-    """What a search found of one kind, with the path of a search that says why."""
+    """The results of one kind; ``more`` is the tab that says why."""
 
     name: str
     label: str

@@ -183,7 +183,7 @@ async def find_document(reader: Reader, corpus: str, path: str) -> DocumentShown
 
 
 async def list_files(reader: Reader, place: Place, corpus: str) -> FilesShown:
-    """Return a folder of a workspace, or a page of the files with a part of a path."""
+    """Return a folder of a workspace, or a page of files by their paths."""
     if place.get("holding") is None and place.get("cursor") is None:
         request = WorkspaceFiles(corpus=corpus, folder=place.name("folder") or "")
     else:

@@ -1,4 +1,4 @@
-"""Pairs of memories that await a decision: what they differ in, and what a merge would do."""
+"""Pairs of memories, with their differences and what a merge would do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from greenroom.transports.web.console.views.text_differences import Stretch, dif
 
 
 class Kept(NamedTuple):
-    """A memory of a pair, and what it gets if the other one is merged into it.
+    """A memory of a pair, and what it gets by a merge.
 
     Attributes:
         gains: The tags that only the other one has.
@@ -24,7 +24,7 @@ class Kept(NamedTuple):
 
 
 class ShownPair(NamedTuple):
-    """A pair: either memory, and the text of the newer one compared with the older one's, if short enough."""
+    """A pair, with the differences of its texts if they are short enough."""
 
     newer: Kept
     older: Kept
@@ -33,9 +33,9 @@ class ShownPair(NamedTuple):
 
 
 def shown_pairs(pairs: Sequence[MemoryPair]) -> list[ShownPair]:
-    """Return pairs as they are shown; of memories that are all alike, each one is in one pair more.
+    """Return pairs as they are shown.
 
-    A pair whose memories other pairs before it connect is left out: merging these settles it.
+    A pair whose memories other pairs before it connect is left out: of three alike ones there are two pairs.
     """
     found: list[ShownPair] = []
     groups: dict[str, set[str]] = {}
@@ -47,8 +47,8 @@ def shown_pairs(pairs: Sequence[MemoryPair]) -> list[ShownPair]:
         groups.update(dict.fromkeys(group, group))
         found.append(
             ShownPair(
-                _kept(pair.newer, pair.older),
-                _kept(pair.older, pair.newer),
+                _to_kept(pair.newer, pair.older),
+                _to_kept(pair.older, pair.newer),
                 pair.similarity,
                 differences(pair.older.preview, pair.newer.preview),
             )
@@ -56,7 +56,7 @@ def shown_pairs(pairs: Sequence[MemoryPair]) -> list[ShownPair]:
     return found
 
 
-def _kept(memory: ListedMemory, other: ListedMemory) -> Kept:
+def _to_kept(memory: ListedMemory, other: ListedMemory) -> Kept:
     gains = [tag for tag in other.tags if tag not in memory.tags]
     raised = other.importance if other.importance > memory.importance else None
     return Kept(memory, other, gains, raised)
