@@ -237,8 +237,10 @@ export class Picture {
     context.lineWidth = 5;
     context.lineJoin = "round";
     for (const [number, name] of clusters.entries()) {
-      const [x, y] = members[number].map(middle);
       const half = context.measureText(name).width / 2;
+      const [across, y] = members[number].map(middle);
+      if (across < 0 || across > this.width) continue;
+      const x = Math.max(half + 4, Math.min(this.width - half - 4, across));
       const box = [x - half, y - NAME / 2 - 2, x + half, y + NAME / 2 + 2];
       if (taken.some((other) => overlap(box, other))) continue;
       taken.push(box);
@@ -253,7 +255,7 @@ export class Picture {
 
   /** Writes the labels of the largest visible nodes, without overlaps, also with what is `taken`. */
   drawLabels(context, transform, taken) {
-    const most = taken.length ? FEW_LABELS : LABELS;
+    const most = taken.length ? Math.min(FEW_LABELS, this.width / 60) : LABELS;
     const names = taken.length;
     context.font = `${FONT}px system-ui, sans-serif`;
     context.textBaseline = "middle";
@@ -264,7 +266,7 @@ export class Picture {
     wanted.sort((one, other) => size[other] - size[one] || one - other);
     if (this.selected >= 0) wanted.unshift(this.selected);
     for (const node of wanted.slice(0, 10 * LABELS)) {
-      if (taken.length - names === most) break;
+      if (taken.length - names >= most) break;
       const text = label[node].length > 32 ? `${label[node].slice(0, 31)}…` : label[node];
       const width = context.measureText(text).width;
       const apart = this.radius(node, transform.k) + 4;
@@ -272,7 +274,7 @@ export class Picture {
       const left = right + width < this.width ? right : this.across[node] - apart - width;
       const top = this.along[node] - FONT / 2 - 2;
       const box = [left, top, left + width, top + FONT + 4];
-      if (taken.some((other) => overlap(box, other))) continue;
+      if (left < 0 || taken.some((other) => overlap(box, other))) continue;
       taken.push(box);
       context.strokeStyle = this.ground;
       context.strokeText(text, left, this.along[node]);
