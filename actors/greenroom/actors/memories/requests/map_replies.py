@@ -63,8 +63,8 @@ class MemoryMapped(Reply, frozen=True, kw_only=True):
     """Answers `MemoryMap`.
 
     Attributes:
-        clusters: The names of groups of memories by meaning, the largest first; empty for a few memories.
-        cluster_of: For each node its cluster, as an index, -1 for none; empty without clusters.
+        clusters: Names of groups by meaning, the largest first.
+        cluster_of: Each node's cluster, -1 for none; empty without clusters.
         kind: How the nodes are placed; ``graph`` in place of ``plane`` if no memory has a vector.
         memories: The number of memories on the map.
         total: The number of memories that the caller may see and that pass the filters.

@@ -156,8 +156,8 @@ class FilesShown(ListReply, frozen=True, kw_only=True):
     """Reply to `WorkspaceFiles`, in an arbitrary but stable order; of a folder by name.
 
     Attributes:
-        folders: The folders in a requested folder.
-        is_cut: Whether the workspace has more files than folders are made of.
+        folders: Those in a requested folder.
+        is_cut: Whether there are too many files for folders.
     """
 
     lists: ClassVar[tuple[str, ...]] = ("files",)
