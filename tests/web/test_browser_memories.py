@@ -216,6 +216,21 @@ def test_one_that_changed_meanwhile_is_named_and_the_others_are_done(
     assert "deleted_at" in gone
 
 
+@pytest.mark.promise("console.merging")
+def test_what_was_done_with_several_is_said(page: Page, console_server: ConsoleServer) -> None:
+    for name in ("first", "second", "third"):
+        store(console_server, name, key=name, namespace="team:said")
+    page.goto(f"{console_server.url}memories?namespace=team:said&order=oldest")
+    page.get_by_label("Select all").check()
+    page.get_by_role("button", name="Merge into the first").click()
+    page.get_by_text("Merged: first stays, with all tags, and 2 others are hidden from agents.").wait_for()
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_text("Taken back.").wait_for()
+    page.get_by_label("Select all").check()
+    page.get_by_role("button", name="Forget").click()
+    page.get_by_text("3 memories forgotten: hidden from agents until restored.").wait_for()
+
+
 def test_pairs_are_merged_or_kept_and_both_can_be_undone(page: Page, console_server: ConsoleServer) -> None:
     page.goto(f"{console_server.url}memories/duplicates?namespace=team:vault")
     pair = page.locator("article.pair")
