@@ -85,15 +85,16 @@ async def test_memories_are_linked_to_what_they_replace_and_come_from(enter: Ent
         await ann.ask(SetMemory(key="draft", value=json("1"), session_id="release"))
         mapped = await ann.ask(MemoryMap(filters=ALL))
         check_whole(mapped)
-        assert set(labels(mapped)) == {"monday", "tuesday", "late", "draft"}
+        monday, tuesday, late = "Deploy on Mondays.", "Deploy on Tuesdays.", "The release is late."
+        assert set(labels(mapped)) == {monday, tuesday, late, "draft"}
         assert links(mapped) == {
-            ("tuesday", "supersedes", "monday"),
-            ("tuesday", "conversation", "chat 7"),
-            ("late", "session", "Plan the release"),
+            (tuesday, "supersedes", monday),
+            (tuesday, "conversation", "chat 7"),
+            (late, "session", "Plan the release"),
             ("draft", "session", "Plan the release"),
         }
         hidden = await ann.ask(MemoryMap())
-        assert "monday" not in labels(hidden)
+        assert monday not in labels(hidden)
         assert hidden.total == mapped.total - 1
 
 
@@ -102,10 +103,13 @@ async def test_a_memory_is_linked_to_an_older_one_that_it_may_contradict(enter: 
         ann = at.agent("bot", user="ann")
         for number in range(30):
             await store(ann, f"filler{number} words{number} of{number} no{number} matter{number}")
-        await store(ann, "The payments team deploys to Frankfurt with Jenkins every Tuesday", key="before")
-        now = "The payments team no longer deploys with Jenkins to Frankfurt; it moved to Argo on Friday"
-        await store(ann, now, key="now")
-        assert links(await ann.ask(MemoryMap())) == {("now", "contradicts", "before")}
+        before, now = (
+            "Payments deploy to Frankfurt with Jenkins.",
+            "Payments no longer deploy with Jenkins, but Argo.",
+        )
+        await store(ann, before)
+        await store(ann, now)
+        assert links(await ann.ask(MemoryMap())) == {(now, "contradicts", before)}
         assert links(await ann.ask(MemoryMap(limit=1))) == set(), "of what is not shown there are no links"
 
 
@@ -120,10 +124,10 @@ async def test_memories_are_linked_to_the_entities_that_they_mention(enter: Ente
             EntityDeclaration(name="C", type="library"),
         ]
         await ann.ask(DefineEntities(corpus="docs", entities=declared))
-        await store(ann, "We moved to postgres last year.", key="moved")
-        await store(ann, "The app is in react-native, the rest in C++.", key="app")
-        await store(ann, "A native speaker would react.", key="neither")
-        mentioned = {("moved", "mentions", "PostgreSQL"), ("app", "mentions", "React Native")}
+        moved, app = "We moved to postgres last year.", "The app is in react-native, the rest in C++."
+        for text in (moved, app, "A native speaker would react."):
+            await store(ann, text)
+        mentioned = {(moved, "mentions", "PostgreSQL"), (app, "mentions", "React Native")}
         assert links(await ann.ask(MemoryMap())) == mentioned
         deaf = at.agent("bot", user="ann", scopes=frozenset({"memory:read"}))
         assert links(await deaf.ask(MemoryMap())) == set()
@@ -139,9 +143,9 @@ async def test_nothing_tells_of_what_its_reader_may_not_see(enter: Enter) -> Non
         bob = at.agent("bot", user="bob", projects=frozenset({"p"}))
         secret = await store(ann, "secret one", key="secret-key", namespace="project:p", scope="private")
         shared = {"namespace": "project:p", "scope": "shared"}
-        await store(ann, "an open word", key="open", supersedes=secret, conversation_id="c", **shared)
+        await store(ann, "open", key="of ann", supersedes=secret, conversation_id="c", **shared)
         await ann.ask(CreateSession(session_id="hers", purpose="her secret plan", project_id="q"))
-        await store(ann, "from her session", key="from", conversation_id="hers", **shared)
+        await store(ann, "from", key="of hers", conversation_id="hers", **shared)
         seen = await bob.ask(MemoryMap(filters=ALL))
         check_whole(seen)
         assert set(labels(seen)) == {"open", "from"}
@@ -151,7 +155,7 @@ async def test_nothing_tells_of_what_its_reader_may_not_see(enter: Enter) -> Non
         assert secret not in told
         assert "secret" not in told
         whole = await ann.ask(MemoryMap(filters=ALL))
-        assert ("open", "supersedes", "secret-key") in links(whole)
+        assert ("open", "supersedes", "secret one") in links(whole)
         with refused("PERMISSION_DENIED", scope="memory:read"):
             await at.agent("bot", scopes=frozenset({"sessions:read"})).ask(MemoryMap())
 
@@ -159,15 +163,17 @@ async def test_nothing_tells_of_what_its_reader_may_not_see(enter: Enter) -> Non
 async def test_labels_are_one_line_in_which_nothing_is_hidden(enter: Enter) -> None:
     async with enter() as at:
         ann = at.agent("bot", user="ann")
-        await store(ann, "x", key="a\u202egnp.exe\u200b \u2066x")
-        await store(ann, "x", key="k" * 255)
+        await store(ann, "\u200b", key="a\u202egnp.exe\u200b \u2066x")
+        await ann.ask(SetMemory(key="k" * 255, value=json("1")))
+        await store(ann, "# A heading\n\nand more")
         await store(ann, "<script>alert(1)</script>\u202e\n\tline\x7f")
         await store(ann, "first\n" + "long " * 200_000, conversation_id="\u202e\u200b")
         await store(ann, "\u200b\u202e")
         mapped = await ann.ask(MemoryMap())
         check_whole(mapped)
         found = labels(mapped)
-        assert {"a gnp.exe x", "k" * 59 + "…", "<script>alert(1)</script> line"} < set(found)
+        expected = {"a gnp.exe x", "k" * 59 + "…", "<script>alert(1)</script> line", "A heading and more"}
+        assert expected < set(found)
         assert any(label.startswith("first long long") for label in found)
         assert labels(mapped, "conversation") == ["conversation"]
         assert all(0 < len(label) <= 60 and label.isprintable() for label in mapped.nodes.label)
@@ -178,8 +184,8 @@ async def test_what_has_no_room_is_left_out_and_counted(enter: Enter) -> None:
     async with enter() as at:
         ann = at.agent("bot", user="ann")
         for number in range(6):
-            await store(ann, f"word {number}", key=f"m{number}")
-            await store(ann, f"word {number}", key=f"p{number}", namespace="project:p")
+            await store(ann, f"m{number}", key=f"m{number}")
+            await store(ann, f"p{number}", key=f"p{number}", namespace="project:p")
             at.tick()
         used = await store(ann, "gone soon", key="gone")
         await ann.ask(ForgetMemory(memory_id=used))
@@ -250,7 +256,7 @@ async def about(at: House, agent: Agent, each: int) -> None:
     """Store memories about some subjects, and wait for their vectors."""
     for number in range(each * len(SUBJECTS)):
         subject = number % len(SUBJECTS)
-        await store(agent, f"{SUBJECTS[subject]} {number}", key=f"{subject} {number}")
+        await store(agent, f"{subject} {SUBJECTS[subject]} {number}", key=f"{subject} {number}")
     await at.runtime.query(Settled())
 
 
@@ -277,6 +283,43 @@ async def test_a_plane_has_what_means_the_same_together(enter: Enter) -> None:
         assert (again.nodes, again.edges) == (mapped.nodes, mapped.edges)
 
 
+@pytest.mark.promise("console.clusters")
+async def test_clusters_of_one_meaning_have_names(enter: Enter) -> None:
+    async with enter(**MEANINGS) as at:
+        ann = at.agent("bot", user="ann")
+        await about(at, ann, 3)
+        assert (await ann.ask(MemoryMap())).clusters == [], "nine memories are seen at a glance"
+        await about(at, ann, 12)
+        mapped = await ann.ask(MemoryMap())
+        check_whole(mapped)
+        subject = [label[0] for label in mapped.nodes.label]
+        pairs = {
+            (name, number) for name, number in zip(subject, mapped.cluster_of, strict=True) if name != "A"
+        }
+        assert len(pairs) == len(mapped.clusters) == 3, "each subject is one cluster"
+        names = {name: mapped.clusters[number] for name, number in pairs}
+        assert any(word in names["0"] for word in ("Refunds", "money"))
+        assert any(word in names["1"] for word in ("office", "building", "closed", "shut"))
+        assert "Anna" in names["2"]
+        again = await ann.ask(MemoryMap())
+        assert (again.clusters, again.cluster_of, again.nodes) == (
+            mapped.clusters,
+            mapped.cluster_of,
+            mapped.nodes,
+        )
+
+
+@pytest.mark.promise("console.clusters")
+async def test_tags_name_a_cluster_before_words(enter: Enter) -> None:
+    async with enter(**MEANINGS) as at:
+        ann = at.agent("bot", user="ann")
+        for number in range(24):
+            subject = number % 2
+            await store(ann, f"{SUBJECTS[subject]} {number}", tags=["billing"] if subject == 0 else [])
+        await at.runtime.query(Settled())
+        assert any("billing" in name for name in (await ann.ask(MemoryMap())).clusters)
+
+
 async def test_what_changed_is_on_the_next_map(enter: Enter) -> None:
     async with enter(**MEANINGS) as at:
         ann = at.agent("bot", user="ann")
@@ -284,7 +327,8 @@ async def test_what_changed_is_on_the_next_map(enter: Enter) -> None:
         await ann.ask(UpdateMemory(key="0 0", content="An office building again."))
         await at.runtime.query(Settled())
         similar = {link for link in links(await ann.ask(MemoryMap())) if link[1] == "similar"}
-        assert {frozenset((one, other)) for one, _, other in similar} == {frozenset(("0 0", "1 1"))}
+        office = {"An office building again.", f"1 {SUBJECTS[1]} 1"}
+        assert {frozenset((one, other)) for one, _, other in similar} == {frozenset(office)}
 
 
 @pytest.mark.promise("console.map-changes")

@@ -87,11 +87,11 @@ def test_keys_move_and_select_and_lead_to_the_list(page: Page, console_server: C
     page.get_by_text("1 found").wait_for()
     page.keyboard.press("Enter")
     selected = page.get_by_role("status", name="Selected")
-    selected.get_by_role("heading", name="tuesday").wait_for()
+    selected.get_by_role("heading", name="Tuesdays.").wait_for()
     linked = selected.get_by_role("list", name="Linked to")
     assert "supersedes" in (linked.text_content() or "")
-    linked.get_by_role("button", name="monday").click()
-    selected.get_by_role("heading", name="monday").wait_for()
+    linked.get_by_role("button", name="Mondays.").click()
+    selected.get_by_role("heading", name="Mondays.").wait_for()
     canvas.focus()
     page.keyboard.press("Escape")
     selected.get_by_text("Nothing is selected.").wait_for()
@@ -164,10 +164,10 @@ def test_an_open_map_follows_what_changes_and_loses_nothing(
     look_again(page)
     canvas = page.get_by_role("img", name="Map of 2 memories")
     canvas.wait_for()
-    page.get_by_label("Search in the map").fill("kept")
+    page.get_by_label("Search in the map").fill("stays")
     page.keyboard.press("Enter")
     selected = page.get_by_role("status", name="Selected")
-    selected.get_by_role("heading", name="kept").wait_for()
+    selected.get_by_role("heading", name="Stays.").wait_for()
     canvas.focus()
     page.keyboard.press("+")
     settle(page)
@@ -180,20 +180,20 @@ def test_an_open_map_follows_what_changes_and_loses_nothing(
     told = page.get_by_role("status", name="Changes")
     told.get_by_text("New: 1 memory, 1 conversation. Gone: 1 memory. Changed: 1 memory.").wait_for()
     page.get_by_role("img", name="Map of 2 memories; sessions, conversations and entities: 1").wait_for()
-    selected.get_by_role("heading", name="kept").wait_for()
+    selected.get_by_role("heading", name="Stays.").wait_for()
     selected.get_by_text("episodic").wait_for()
     assert page.evaluate("document.activeElement.localName") == "canvas"
     assert canvas.evaluate(NEARNESS) == near
-    assert page.get_by_label("Search in the map").input_value() == "kept"
+    assert page.get_by_label("Search in the map").input_value() == "stays"
     told.get_by_role("button", name="Show what is new").click()
     page.get_by_role("list", name="Legend").get_by_text("conversation").wait_for()
-    largest = page.locator(".map-largest").get_by_role("button", name="new")
+    largest = page.locator(".map-largest").get_by_role("button", name="Comes.")
     largest.focus()
     ask("update_memory", key="new", content="Comes again.", tags=["other"], namespace=LIVE["namespace"])
     ask("forget_memory", memory_id=kept)
     look_again(page)
     selected.get_by_text("What was selected is gone.").wait_for()
-    assert page.evaluate("document.activeElement.textContent") == "new"
+    assert page.evaluate("document.activeElement.textContent") == "Comes again."
     ask("forget_memory", key="new", namespace=LIVE["namespace"])  # of which the page hears
     page.get_by_text("There are no memories here.").wait_for()
     assert page.locator("canvas").count() == 0

@@ -206,7 +206,7 @@ def test_one_that_changed_meanwhile_is_named_and_the_others_are_done(
     page.get_by_label("Select all").check()
     page.get_by_label("Tag or namespace").fill("both")
     page.get_by_role("button", name="Add tag", exact=True).click()
-    page.get_by_text("3 of 3 done.").wait_for()
+    page.get_by_text("3 memories now have the tag “both”.").wait_for()
     console_server.ask("update_memory", memory_id=made[0], content="an agent's")
     console_server.ask("forget_memory", memory_id=made[2])
     page.get_by_role("button", name="Undo").click()
@@ -216,11 +216,28 @@ def test_one_that_changed_meanwhile_is_named_and_the_others_are_done(
     assert "deleted_at" in gone
 
 
+@pytest.mark.promise("console.merging")
+def test_what_was_done_with_several_is_said(page: Page, console_server: ConsoleServer) -> None:
+    for name in ("first", "second", "third"):
+        store(console_server, name, key=name, namespace="team:said")
+    page.goto(f"{console_server.url}memories?namespace=team:said&order=oldest")
+    page.get_by_label("Select all").check()
+    page.get_by_role("button", name="Merge into the first").click()
+    page.get_by_text("Merged: first stays, with all tags, and 2 others are hidden from agents.").wait_for()
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_text("Taken back.").wait_for()
+    page.get_by_label("Select all").check()
+    page.get_by_role("button", name="Forget").click()
+    page.get_by_text("3 memories forgotten: hidden from agents until restored.").wait_for()
+
+
 def test_pairs_are_merged_or_kept_and_both_can_be_undone(page: Page, console_server: ConsoleServer) -> None:
     page.goto(f"{console_server.url}memories/duplicates?namespace=team:vault")
     pair = page.locator("article.pair")
-    for act in ("Keep both", "Keep the older one"):
+    done = {"Keep both": "Both stay", "Keep the older one": "Merged: “"}
+    for act, said in done.items():
         pair.get_by_role("button", name=act).click()
+        page.get_by_text(said).wait_for()
         page.get_by_text("No pair on this page").wait_for()
         page.get_by_role("button", name="Undo").click()
         pair.wait_for()

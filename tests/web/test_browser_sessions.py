@@ -53,8 +53,21 @@ def test_every_page_fits_and_is_accessible(page: Page, console_server: ConsoleSe
     check_layouts(page, path.replace("/", "-"))
 
 
+def test_a_session_opens_at_its_title_which_stays_in_sight(page: Page, console_server: ConsoleServer) -> None:
+    page.goto(f"{console_server.url}sessions/release")
+    title = page.get_by_role("heading", level=1)
+    title.wait_for()
+    assert page.evaluate("scrollY") == 0
+    page.get_by_role("link", name="Newest", exact=True).click()
+    page.wait_for_function(IS_AT_END)
+    box = title.bounding_box()
+    assert box is not None
+    assert 0 <= box["y"] < 80
+
+
 def test_a_transcript_grows_for_who_reads_at_its_end(page: Page, console_server: ConsoleServer) -> None:
     page.goto(f"{console_server.url}sessions/release")
+    page.get_by_role("link", name="Newest", exact=True).click()
     page.wait_for_function(IS_AT_END)
     said = console_server.ask("add_message", session_id="release", content="Somebody else writes " + LONG)
     message = page.locator(f"#m-{said['message_id']}")
@@ -65,9 +78,8 @@ def test_a_transcript_grows_for_who_reads_at_its_end(page: Page, console_server:
 
 def test_who_reads_further_up_is_told_and_stays_there(page: Page, console_server: ConsoleServer) -> None:
     page.goto(f"{console_server.url}sessions/release")
-    page.wait_for_function(IS_AT_END)
-    page.evaluate("scrollTo(0, 0)")
     page.wait_for_url("**from=*")
+    assert page.evaluate("scrollY") == 0
     for number in range(2):
         console_server.ask("add_message", session_id="release", content=f"late {number}")
     page.get_by_role("button", name="2 new").wait_for()

@@ -350,10 +350,12 @@ async def test_a_workspace_its_files_and_its_symbols_are_shown(open_at: Opens, t
         found = await guest.look(f"{lead}?symbol=part_0")
         assert "part_0 function part_0.py:1" in found.text
         assert "user.py:7 call use scopes and imports" in found.text
-        assert [link for link in found.links if link.endswith("?file=user.py")]
+        assert [link for link in found.links if link.endswith("?file=user.py&line=7#L7")]
         of_user = await guest.look(f"{lead}?file=user.py")
         of_user.check_inert()
-        assert "Symbols user.py 6-7 def use()" in of_user.text
+        assert "Symbols def use() 6 Source import json" in of_user.text
+        assert [link for link in of_user.links if link.endswith("?file=user.py#L6")]
+        assert "L7" in [each.get("id") for each in of_user.named("li")]
         needs = "Imports part_0.py From outside the workspace json Imported by No file of the workspace."
         assert needs in of_user.text
         assert "Imported by user.py" in (await guest.look(f"{lead}?file=part_0.py")).text
@@ -363,3 +365,42 @@ async def test_a_workspace_its_files_and_its_symbols_are_shown(open_at: Opens, t
         page = await (await looker(here)).look(f"{lead}?symbol=part_0")
         assert "it is not known which folder of code is meant" in page.text
         assert rows(page) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.quick
+@pytest.mark.promise("console.code")
+async def test_a_workspace_is_a_tree_and_a_file_its_source_in_pages(open_at: Opens, tmp_path: Path) -> None:
+    code = folder_of_code(tmp_path, 2)
+    (code / "deep" / "er").mkdir(parents=True)
+    (code / "deep" / "er" / "low.py").write_text("def low():\n    return '<b>'\n")
+    (code / "deep" / "long.py").write_text("".join(f"x_{number} = {number}\n" for number in range(1_200)))
+    reach = Reach((), workspaces=(str(code),))
+    async with open_at() as at, premises(at, reach=reach) as here, open_workspaces(at.runtime) as kept:
+        bot = Agent(at.runtime, OWNER, reach=reach, workspaces=kept)
+        while (await bot.ask(SearchCodeSemantic(query="low"))).freshness.state != "watching":
+            await trio.lowlevel.checkpoint()
+        guest = await looker(here)
+        (lead,) = [link.removeprefix(".") for link in (await guest.look("/code")).links if "./code/" in link]
+        page = await guest.look(lead)
+        page.check_inert()
+        assert rows(page) == 3
+        assert "deep/ 2 files" in page.text
+        page = await guest.look(f"{lead}?folder=deep")
+        assert "er/ 1 file" in page.text
+        assert "long.py" in page.text
+        assert rows(page) == 2
+        low = await guest.look(f"{lead}?file=deep/er/low.py")
+        low.check_inert()
+        assert "return '<b>'" in low.text
+        assert [link for link in low.links if link.endswith("?folder=deep%2Fer")]
+        long = await guest.look(f"{lead}?file=deep/long.py&line=501")
+        numbers = [each["value"] for each in long.named("li") if each.get("value")]
+        assert (numbers[0], numbers[-1]) == ("501", "1000")
+        assert [link for link in long.links if link.endswith("line=1001")]
+        last = await guest.look(f"{lead}?file=deep/long.py&line=1200")
+        assert "x_1199 = 1199" in last.text
+        assert not [link for link in last.links if link.endswith("line=1201")]
+        beyond = await guest.look(f"{lead}?file=deep/er/low.py&line=9999")
+        assert beyond.status == 200
+        assert rows(await guest.look(f"{lead}?folder=never")) == 0

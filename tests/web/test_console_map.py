@@ -40,7 +40,7 @@ async def test_each_memory_leads_to_its_page_and_to_what_it_is_linked_to(open_at
         assert "tuesday" not in (await (await looker(here)).look(f"/{talk}")).text
         for path in (talk, f"memories/{old.memory_id}", f"memories/{made.memory_id}", "sessions?id=release"):
             assert f"./{path}" in page.links
-        assert "superseded by tuesday" in page.text
+        assert "superseded by Tuesdays." in page.text
         assert "from session Plan the release" in page.text
         assert "3 memories here" in page.text
         assert any("map.js" in (each.get("src") or "") for each in page.named("script"))
@@ -116,7 +116,7 @@ async def test_what_the_url_says_wrong_is_told(open_at: Opens) -> None:
 
 async def test_who_may_not_read_memories_sees_no_map(open_at: Opens) -> None:
     async with open_at() as at, premises(at) as here:
-        await at.agent("bot", user="ann").ask(StoreMemory(content="mine", key="of ann"))
+        await at.agent("bot", user="ann").ask(StoreMemory(content="of ann", key="mine"))
         reader = await create_key(at, "memory:read", agent="bot", user="bob")
         closed = await create_key(at, "sessions:read", agent="bot", user="ann")
         await here.settled()
@@ -134,7 +134,7 @@ async def test_who_may_not_read_memories_sees_no_map(open_at: Opens) -> None:
 
 async def test_the_owner_of_the_folder_sees_the_map_of_another_agent(open_at: Opens) -> None:
     async with open_at() as at, premises(at) as here:
-        await at.agent("bot", user="ann").ask(StoreMemory(content="mine", key="of ann"))
+        await at.agent("bot", user="ann").ask(StoreMemory(content="of ann", key="mine"))
         guest = await looker(here)
         assert "of ann" not in (await guest.look("/map")).text
         await guest.see_as("as=bot&as_user=ann")
@@ -147,7 +147,7 @@ async def test_the_owner_of_the_folder_sees_the_map_of_another_agent(open_at: Op
 
 async def test_a_read_only_session_may_draw_the_map(open_at: Opens) -> None:
     async with open_at() as at, premises(at) as here:
-        await at.agent("bot", user="owner").ask(StoreMemory(content="x", key="seen"))
+        await at.agent("bot", user="owner").ask(StoreMemory(content="seen", key="x"))
         guest = await looker(here, read_only=True)
         assert "seen" in (await guest.look("/map")).text
         assert (await guest.post("memory_map", kind="graph")).json()["nodes"]["label"] == ["seen"]

@@ -330,3 +330,19 @@ async def test_without_the_scope_to_write_nothing_is_offered(enter: Enter) -> No
             page = await guest.look(path)
             assert not [each for each in page.named("form") if "data-request" in each], path
             assert rows(page) == []
+
+
+@pytest.mark.promise("console.merging")
+async def test_pairs_say_what_a_merge_would_do_and_each_memory_is_paired_once_more(enter: Enter) -> None:
+    async with enter() as at, premises(at) as here:
+        owner = at.agent("bot", user="owner")
+        text = "Deploys of the checkout to production need two approvals by engineers"
+        for number, tags in enumerate((["old", "both"], ["both"], ["both"])):
+            await store(owner, f"{text}{'!' * number}", tags=tags, importance=0.9 - number / 10)
+        page = await (await looker(here)).look("/memories/duplicates")
+        page.check_inert()
+        assert (page.text.count(f"Newer: {text}!!"), page.text.count("Newer: ")) == (2, 2)
+        assert "Agents find only this one, its text as it is, with the tag old of the other" in page.text
+        assert "and the other's importance, 0.9. The other is hidden, not deleted." in page.text
+        done = [each.get("data-done") or "" for each in page.named("form")]
+        assert f"Merged: “{text[:47]}…” stays, and “{text[:47]}…” is hidden from agents." in done

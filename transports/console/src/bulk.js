@@ -13,6 +13,17 @@ const EACH = {
   forget: (row) => ["forget_memory", named(row)],
 };
 
+/** Says what was done with so many memories; of a merge, what stays. */
+const DONE = {
+  tag: (count, typed) => `${count} now ${has(count)} the tag “${typed}”.`,
+  untag: (count, typed) => `${count} no longer ${has(count)} the tag “${typed}”.`,
+  move: (count, typed) => `${count} moved to ${typed}.`,
+  helpful: (count) => `${count} rated helpful.`,
+  misleading: (count) => `${count} rated misleading.`,
+  reviewed: (count) => `${count} reviewed.`,
+  forget: (count) => `${count} forgotten: hidden from agents until restored.`,
+};
+
 /** Sends forms with `data-bulk`, counts the selected items, and selects all. */
 export function doForMany() {
   document.addEventListener("submit", (event) => {
@@ -48,6 +59,20 @@ function chosen(form) {
     }));
 }
 
+function has(count) {
+  return count.startsWith("1 ") ? "has" : "have";
+}
+
+/** Returns a sentence about what was done with `done` of the chosen memories. */
+function told(act, rows, done, typed) {
+  if (act === "merge") {
+    const hidden = rows.length === 2 ? `${rows[1].name} is` : `${rows.length - 1} others are`;
+    return `Merged: ${rows[0].name} stays, with all tags, and ${hidden} hidden from agents.`;
+  }
+  const which = done < rows.length ? `${done} of ${rows.length} memories` : `${done} ${done === 1 ? "memory" : "memories"}`;
+  return DONE[act](which, typed);
+}
+
 function named(row) {
   return { memory_id: row.id, expected_version: row.version };
 }
@@ -81,7 +106,8 @@ async function submit(form, submitter) {
   try {
     const rows = chosen(form);
     if (!rows.length) throw new Error("Choose memories first.");
-    const requests = requestsOf(submitter.value, rows, form.elements.typed.value.trim());
+    const typed = form.elements.typed.value.trim();
+    const requests = requestsOf(submitter.value, rows, typed);
     for (const button of buttons) button.disabled = true;
     for (const [name, [request, values]] of requests) {
       tell(`${done + refusals.length + 1} of ${requests.length} …`);
@@ -96,7 +122,7 @@ async function submit(form, submitter) {
     if (done) {
       form.reset();
       form.querySelector("[data-count]").textContent = "0 selected";
-      tellDone(`${done} of ${requests.length} done.`, undo);
+      tellDone(told(submitter.value, rows, done, typed), undo);
       await refresh();
     }
     if (refusals.length) throw new Error(refusals.join("\n"));

@@ -10,8 +10,8 @@ let note = null;
 export function followTranscript() {
   if (!growing()) return;
   seen = newest();
-  if (!location.hash && !new URLSearchParams(location.search).has("from")) toEnd();
   atEnd = isAtEnd();
+  if (!atEnd && !location.hash) hold();
   addEventListener("scroll", look, { passive: true });
   document.addEventListener(REFRESHED, grown);
 }
@@ -37,15 +37,19 @@ function toEnd() {
   document.getElementById("end")?.scrollIntoView({ block: "end" });
 }
 
-/** Keeps the first message of the page in place while the reader is above the end. */
 function look() {
   const now = isAtEnd();
   if (now) told();
   if (now === atEnd) return;
   atEnd = now;
+  hold();
+}
+
+/** Keeps the first message of the page in place while the reader is above the end. */
+function hold() {
   const address = new URL(location.href);
   const first = shown()[0]?.dataset.message;
-  if (!now && first) address.searchParams.set("from", first);
+  if (!atEnd && first) address.searchParams.set("from", first);
   else address.searchParams.delete("from");
   address.hash = "";
   history.replaceState(history.state, "", address);

@@ -28,6 +28,11 @@ export class Graph {
     return this.mapped.kinds[this.nodes.kind[node]] ?? this.type(node);
   }
 
+  /** Returns the name of a node's cluster; undefined without one. */
+  cluster(node) {
+    return this.mapped.clusters[this.mapped.cluster_of[node]];
+  }
+
   namespace(node) {
     return this.mapped.namespaces[this.nodes.namespace[node]];
   }

@@ -144,6 +144,7 @@ export class Panel {
     this.selected = node;
     const { nodes } = graph;
     const facts = [["Type", graph.kind(node)]];
+    if (graph.cluster(node)) facts.push(["Cluster", graph.cluster(node)]);
     if (graph.type(node) === "memory") {
       facts.push(["Namespace", graph.namespace(node)], ["Uses", nodes.uses[node].toLocaleString("en")]);
       if (nodes.rating[node]) facts.push(["Rating", nodes.rating[node]]);

@@ -4,7 +4,10 @@ import { resolved } from "../theme.js";
 const BATCH = 1_000; // lines in one stroke
 const FAST = 12; // milliseconds of a drawing that can be repeated in each frame
 const LABELS = 40;
+const FEW_LABELS = 16; // beside names of clusters
 const FONT = 12;
+const NAME = 15; // pixels of a cluster's name
+const CLOSE = 3; // from this zoom on, labels alone are shown
 
 export class Picture {
   constructor(canvas, graph, colours) {
@@ -109,7 +112,7 @@ export class Picture {
     this.drawLinks(context);
     this.drawNodes(context, transform);
     this.drawSelection(context, transform);
-    this.drawLabels(context, transform);
+    this.drawLabels(context, transform, this.drawClusters(context, transform));
     this.drawnAt = { k: transform.k, x: transform.x, y: transform.y };
     this.cost = performance.now() - began;
   }
@@ -217,9 +220,43 @@ export class Picture {
     context.stroke();
   }
 
-  /** Writes the labels of the largest visible nodes, without overlaps. */
-  drawLabels(context, transform) {
+  /** Writes the names of clusters amid their memories, while the map is not zoomed in; returns their boxes. */
+  drawClusters(context, transform) {
     const taken = [];
+    if (transform.k > CLOSE || this.found) return taken;
+    const { clusters, cluster_of: of } = this.graph.mapped;
+    const members = clusters.map(() => [[], []]);
+    for (let node = 0; node < of.length; node += 1) {
+      if (of[node] < 0) continue;
+      members[of[node]][0].push(this.across[node]);
+      members[of[node]][1].push(this.along[node]);
+    }
+    context.font = `600 ${NAME}px system-ui, sans-serif`;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    context.lineWidth = 5;
+    context.lineJoin = "round";
+    for (const [number, name] of clusters.entries()) {
+      const half = context.measureText(name).width / 2;
+      const [across, y] = members[number].map(middle);
+      if (across < 0 || across > this.width) continue;
+      const x = Math.max(half + 4, Math.min(this.width - half - 4, across));
+      const box = [x - half, y - NAME / 2 - 2, x + half, y + NAME / 2 + 2];
+      if (taken.some((other) => overlap(box, other))) continue;
+      taken.push(box);
+      context.strokeStyle = this.ground;
+      context.strokeText(name, x, y);
+      context.fillStyle = this.ink;
+      context.fillText(name, x, y);
+    }
+    context.textAlign = "start";
+    return taken;
+  }
+
+  /** Writes the labels of the largest visible nodes, without overlaps, also with what is `taken`. */
+  drawLabels(context, transform, taken) {
+    const most = taken.length ? Math.min(FEW_LABELS, this.width / 60) : LABELS;
+    const names = taken.length;
     context.font = `${FONT}px system-ui, sans-serif`;
     context.textBaseline = "middle";
     context.lineWidth = 3;
@@ -229,7 +266,7 @@ export class Picture {
     wanted.sort((one, other) => size[other] - size[one] || one - other);
     if (this.selected >= 0) wanted.unshift(this.selected);
     for (const node of wanted.slice(0, 10 * LABELS)) {
-      if (taken.length === LABELS) break;
+      if (taken.length - names >= most) break;
       const text = label[node].length > 32 ? `${label[node].slice(0, 31)}…` : label[node];
       const width = context.measureText(text).width;
       const apart = this.radius(node, transform.k) + 4;
@@ -237,7 +274,7 @@ export class Picture {
       const left = right + width < this.width ? right : this.across[node] - apart - width;
       const top = this.along[node] - FONT / 2 - 2;
       const box = [left, top, left + width, top + FONT + 4];
-      if (taken.some((other) => box[0] < other[2] && box[2] > other[0] && box[1] < other[3] && box[3] > other[1])) continue;
+      if (left < 0 || taken.some((other) => overlap(box, other))) continue;
       taken.push(box);
       context.strokeStyle = this.ground;
       context.strokeText(text, left, this.along[node]);
@@ -280,6 +317,14 @@ export class Picture {
     }
     return best;
   }
+}
+
+function overlap(box, other) {
+  return box[0] < other[2] && box[2] > other[0] && box[1] < other[3] && box[3] > other[1];
+}
+
+function middle(values) {
+  return values.sort((one, other) => one - other)[Math.floor(values.length / 2)];
 }
 
 /** Makes a path of a shape around the middle. */

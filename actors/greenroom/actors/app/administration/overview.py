@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -15,6 +16,7 @@ from msgspec import UNSET
 from greenroom.actors.app.administration import replies as schemas
 from greenroom.actors.app.administration.advice import Known, advice
 from greenroom.actors.app.administration.health import parts_of
+from greenroom.actors.app.administration.lately import DECIDING, lately_done, read_decisions, read_sessions
 from greenroom.actors.app.administration.people import read_processes
 from greenroom.actors.app.client.context import ClientContext
 from greenroom.actors.app.savings.actor import EVERYBODY
@@ -29,13 +31,14 @@ from greenroom.actors.core.keys.actor import KEYS_ADDRESS, ReadKeys
 from greenroom.actors.core.operations import operation
 from greenroom.actors.core.presence.requests import ConnectedClient, ProcessPresence
 from greenroom.actors.core.presence.traffic import rates_of
+from greenroom.actors.core.replies.replies import SessionSummary
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.core.validation.times import DAY, HOUR, optional_datetime, to_datetime
 from greenroom.actors.knowledge.corpora.requests.catalogue import VisibleCorpora
-from greenroom.actors.memories.requests.requests import CountMemories
+from greenroom.actors.memories.requests.requests import CountMemories, LatestMemory
 from greenroom.actors.memories.storage.directory import ListNamespaces
 from greenroom.actors.search.embedding.embedding_service import EmbeddingStatistics, GetEmbedding
-from greenroom.actors.sessions.storage.directory import CountSessions, ListSessions
+from greenroom.actors.sessions.storage.directory import CountSessions
 from greenroom.runtime import Procedure, RuntimeClient, RuntimeStatistics
 
 MOST_COUNTED: Final = 10_000
@@ -48,9 +51,16 @@ COUNTED_SECONDS: Final = 30.0
 MOST_CACHED: Final = 64
 _MEMORY: Final = "memory:read"
 
-_COUNTS: Final[WeakKeyDictionary[RuntimeClient, dict[Any, tuple[float, schemas.Counted]]]] = (
-    WeakKeyDictionary()
-)
+
+class _Found(NamedTuple):
+    """A count, what is newest of it, and how many began on each day."""
+
+    counted: schemas.Counted
+    latest: Sequence[Any] = ()
+    days: Mapping[int, int] = {}
+
+
+_COUNTS: Final[WeakKeyDictionary[RuntimeClient, dict[Any, tuple[float, _Found]]]] = WeakKeyDictionary()
 """Large counts by viewer and kind, each cached until its expiry."""
 
 
@@ -73,15 +83,22 @@ class GetOverview(Procedure[schemas.Overview], frozen=True, metaclass=CheckedWhe
         now = client.ledger.now()
         parts = parts_of(statistics, embedding, is_sound=runtime.is_sound, names=is_admin)
         seen = processes if is_admin else [_own_clients(each, principal) for each in processes]
+        sessions = await _counted(runtime, principal, SESSIONS, _sessions)
+        memories = await _counted(runtime, principal, _MEMORY, _memories)
+        corpora = await _counted(runtime, principal, KNOWLEDGE, _corpora)
+        latest: list[SessionSummary] = [] if sessions is None else [*sessions.latest]
+        decided = await read_decisions(runtime, principal, latest[:DECIDING])
+        learned = _Found(schemas.Counted(count=0)) if memories is None else memories
         said = schemas.Overview(
             version=_version(),
             health=parts,
             advice=[],
-            sessions=await _counted(runtime, principal, SESSIONS, _sessions),
-            memories=await _counted(runtime, principal, _MEMORY, _memories),
-            corpora=await _counted(runtime, principal, KNOWLEDGE, _corpora),
+            sessions=UNSET if sessions is None else sessions.counted,
+            memories=UNSET if memories is None else memories.counted,
+            corpora=UNSET if corpora is None else corpora.counted,
             processes=[_view(each, own, is_admin=is_admin) for each in seen if is_admin or each.clients],
             savings=await _savings(client, is_admin=is_admin),
+            lately=lately_done(learned.latest, learned.days, latest, decided, now),
             looked_at=to_datetime(now),
         )
         if not is_admin:
@@ -104,17 +121,17 @@ async def _counted(
     runtime: RuntimeClient,
     principal: Principal,
     scope: str,
-    count: Callable[[RuntimeClient, Principal], Awaitable[schemas.Counted]],
-) -> schemas.Counted | msgspec.UnsetType:
-    """Return a count if the scope allows it; a large count may be seconds old."""
+    count: Callable[[RuntimeClient, Principal], Awaitable[_Found]],
+) -> _Found | None:
+    """Return a count, None without its scope; a large one may be seconds old."""
     if not allows(principal.scopes, scope):
-        return UNSET
+        return None
     kept, what = _COUNTS.setdefault(runtime, {}), (principal.sight, scope)
     until, counted = kept.get(what, (0.0, None))
     if counted is not None and trio.current_time() < until:
         return counted
     found = await count(runtime, principal)
-    if found.count > MANY:
+    if found.counted.count > MANY:
         kept.pop(what, None)
         kept[what] = trio.current_time() + COUNTED_SECONDS, found
     if len(kept) > MOST_CACHED:
@@ -122,42 +139,49 @@ async def _counted(
     return found
 
 
-async def _sessions(runtime: RuntimeClient, principal: Principal) -> schemas.Counted:
+async def _sessions(runtime: RuntimeClient, principal: Principal) -> _Found:
     counted = await runtime.query(CountSessions(most=MOST_COUNTED), principal=principal)
-    newest = (await runtime.query(ListSessions(limit=1), principal=principal)).sessions
-    return schemas.Counted(
+    latest = await read_sessions(runtime, principal)
+    said = schemas.Counted(
         count=counted.count,
         is_more=counted.is_more,
-        newest=newest[0].session_id if newest else None,
-        newest_at=newest[0].last_activity if newest else None,
+        newest=latest[0].session_id if latest else None,
+        newest_at=latest[0].last_activity if latest else None,
     )
+    return _Found(said, latest)
 
 
-async def _memories(runtime: RuntimeClient, principal: Principal) -> schemas.Counted:
+async def _memories(runtime: RuntimeClient, principal: Principal) -> _Found:
     count, is_more, newest, newest_at = 0, False, None, 0
+    latest: list[LatestMemory] = []
+    days: Counter[int] = Counter()
     roots = await runtime.query(ListNamespaces(), principal=principal)
     for root in sorted(roots, key=lambda root: root != user_namespace(principal))[:MOST_ROOTS]:
         left = MOST_COUNTED - count
         part = await runtime.ask(memory_address(root), CountMemories(most=left), principal=principal)
         count, is_more = count + part.count, is_more or part.is_more
+        latest += part.latest
+        days.update(part.days)
         if part.newest_at > newest_at:
             newest, newest_at = part.newest, part.newest_at
-    return schemas.Counted(
+    said = schemas.Counted(
         count=count,
         is_more=is_more or len(roots) > MOST_ROOTS,
         newest=newest,
         newest_at=optional_datetime(newest_at or None),
     )
+    return _Found(said, latest, days)
 
 
-async def _corpora(runtime: RuntimeClient, principal: Principal) -> schemas.Counted:
+async def _corpora(runtime: RuntimeClient, principal: Principal) -> _Found:
     rows = await runtime.query(VisibleCorpora(), principal=principal)
     newest = max(rows, key=lambda row: row.created_at, default=None)
-    return schemas.Counted(
+    said = schemas.Counted(
         count=len(rows),
         newest=None if newest is None else newest.full_name,
         newest_at=None if newest is None else to_datetime(newest.created_at),
     )
+    return _Found(said)
 
 
 @cache

@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from greenroom.actors.app.savings.requests import SavingsHistory, SavingsReport
 from greenroom.actors.core.presence.requests import ConnectedClient, Rates
-from greenroom.actors.core.replies.replies import Reply
+from greenroom.actors.core.replies.replies import Reply, SessionSummary
 from greenroom.actors.core.validation.types import BRIEF
 
 Severity = Literal["error", "warning"]
@@ -143,6 +143,53 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str
 
 
+class LearnedMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory that was stored or changed lately, with the beginning of its text."""
+
+    memory_id: str
+    key: str
+    namespace: str
+    text: str
+    author: str
+    at: datetime
+    unreviewed: bool
+
+
+class LateDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """A decision that a session of late recorded; ``purpose`` is the session's."""
+
+    session_id: str
+    purpose: str
+    what: str
+    why: str | None
+    by: str
+    at: datetime
+
+
+class DayOfWork(msgspec.Struct, frozen=True, kw_only=True):
+    """A day in UTC: how many memories and sessions began."""
+
+    begins: datetime
+    memories: int
+    sessions: int
+
+
+class LatelyDone(msgspec.Struct, frozen=True, kw_only=True):
+    """What the caller's agents did of late, newest first.
+
+    Attributes:
+        running: Sessions that are open, by their last activity.
+        ended: Sessions that are terminated or archived, likewise.
+        days: The last days that memories or sessions began on, oldest first, without gaps.
+    """
+
+    learned: list[LearnedMemory]
+    decided: list[LateDecision]
+    running: list[SessionSummary]
+    ended: list[SessionSummary]
+    days: list[DayOfWork]
+
+
 class Overview(Reply, frozen=True, kw_only=True):
     """Answers `GetOverview`. Absent members are only for administrators, or need another scope."""
 
@@ -158,4 +205,5 @@ class Overview(Reply, frozen=True, kw_only=True):
     embedder: EmbedderView | UnsetType = UNSET
     backup: BackupView | UnsetType | None = UNSET
     savings: SavingsHistory
+    lately: LatelyDone
     looked_at: datetime

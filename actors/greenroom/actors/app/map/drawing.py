@@ -11,6 +11,7 @@ import numpy as np
 import trio
 
 from greenroom.actors.app.map import layout
+from greenroom.actors.app.map.clusters import NONE, Clusters, clusters_of, gathered
 from greenroom.actors.app.map.known import Known
 from greenroom.actors.app.map.layout import Floats
 from greenroom.actors.app.map.linking import LINKS, Check, Linked, Other, linked
@@ -50,6 +51,7 @@ def drawn(
         notes.append("entities are missing: not all texts were searched")
     found = linked(roots, memories, known, notes, check)
     near = _near(vectors, check)
+    clusters = _clusters(memories, vectors, check)
     links, types = _links(found, near, notes)
     if kind == "plane" and vectors is None:
         kind = "graph"
@@ -59,7 +61,7 @@ def drawn(
     if kind == "plane" and vectors is not None:
         places = _on_plane(len(memories.shown), len(found.others), vectors, near.links, links, check)
     elif kind == "graph":
-        places = _by_links(memories, len(found.others), vectors, links, check)
+        places = _by_links(memories, len(found.others), vectors, links, clusters, check)
     names = [
         *(memory.namespace for memory in memories.shown),
         *(other.namespace for other in found.others if other.namespace is not None),
@@ -69,6 +71,8 @@ def drawn(
     return schemas.MemoryMapped(
         kind=kind,
         nodes=_nodes(memories, found.others, kinds, namespaces, links, places),
+        clusters=clusters.names,
+        cluster_of=_cluster_column(clusters, vectors, len(memories.shown) + len(found.others)),
         edges=schemas.MapLinks(source=links.source.tolist(), target=links.target.tolist(), type=types),
         types=list(_TYPES),
         links=list(LINKS),
@@ -102,6 +106,22 @@ def _near(vectors: Vectors | None, check: Check) -> _Near:
         return _Near(layout.Links(*np.zeros((2, 0), np.intp)), np.zeros(0, np.float32))
     pairs = layout.neighbours(vectors.values, check)
     return _Near(layout.Links(vectors.nodes[pairs.first], vectors.nodes[pairs.second]), pairs.cosines)
+
+
+def _clusters(memories: Memories, vectors: Vectors | None, check: Check) -> Clusters:
+    if vectors is None:
+        return NONE
+    return clusters_of(vectors.values, [memories.shown[node] for node in vectors.nodes.tolist()], check)
+
+
+def _cluster_column(clusters: Clusters, vectors: Vectors | None, count: int) -> list[int]:
+    """Return the cluster of each node, -1 for none; nothing without clusters."""
+    if vectors is None or not clusters.names:
+        return []
+    column = np.full(count, -1, np.intp)
+    column[vectors.nodes] = clusters.of
+    found: list[int] = column.tolist()
+    return found
 
 
 def _links(found: Linked, near: _Near, notes: list[str]) -> tuple[layout.Links, list[int]]:
@@ -177,9 +197,14 @@ def _on_plane(
 
 
 def _by_links(
-    memories: Memories, others: int, vectors: Vectors | None, links: layout.Links, check: Check
+    memories: Memories,
+    others: int,
+    vectors: Vectors | None,
+    links: layout.Links,
+    clusters: Clusters,
+    check: Check,
 ) -> Floats:
-    """Return positions by links; nodes with one meaning, or in one namespace, start close together."""
+    """Return positions by links and clusters; nodes of one meaning, or namespace, start close together."""
     count = len(memories.shown)
     places = np.zeros((count + others, 2), np.float32)
     namespaces = sorted({memory.namespace for memory in memories.shown})
@@ -188,8 +213,15 @@ def _by_links(
         np.array([number[memory.namespace] for memory in memories.shown], np.intp),
         np.array([int(memory.memory_id[-_ID_DIGITS:], 16) for memory in memories.shown], np.int64),
     )
-    if vectors is not None:
+    grouped = vectors is not None and bool(clusters.names)
+    if vectors is not None and grouped:
+        chances = [int(memories.shown[node].memory_id[-_ID_DIGITS:], 16) for node in vectors.nodes.tolist()]
+        places[vectors.nodes] = layout.scattered(clusters.of, np.array(chances, np.int64))
+    elif vectors is not None:
         places[vectors.nodes] = layout.components(vectors.values)
-    return layout.relaxed(
+    places = layout.relaxed(
         layout.amid(places, count, links), links, steps=_GRAPH_STEPS, reach=_GRAPH_REACH, check=check
     )
+    if vectors is None or not grouped:
+        return places
+    return layout.amid(gathered(places, clusters, vectors.nodes), count, links)

@@ -21,8 +21,8 @@ PLANE: Final = (
     "Eastwood 1988)"
 )
 GRAPH: Final = (
-    "forces: links draw together, and all keep apart (Fruchterman and Reingold 1991), by way of a mesh "
-    "(Hockney and Eastwood 1988)"
+    "clusters by meaning (k-means, Lloyd 1957) and forces: links draw together, and all keep apart "
+    "(Fruchterman and Reingold 1991), by way of a mesh (Hockney and Eastwood 1988)"
 )
 _GOLDEN: Final = np.pi * (3 - np.sqrt(5))
 _LEAST_MESH, _MOST_MESH = 32, 128

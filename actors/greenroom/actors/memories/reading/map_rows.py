@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +20,7 @@ from greenroom.actors.memories.requests.map_replies import (
     MapRoot,
 )
 from greenroom.actors.memories.storage import embedding, indexing
-from greenroom.actors.memories.storage.records import PLAIN
+from greenroom.actors.memories.storage.records import PLAIN, TEXT
 from greenroom.actors.memories.storage.repository import GENERATED_KEY, MemoryRepository
 from greenroom.actors.memories.storage.values import beginning
 from greenroom.runtime import Context, Slices
@@ -37,12 +38,18 @@ if TYPE_CHECKING:
 
 READ_FOR_LABEL: Final = 160
 """At most this many characters of a text are read for a label."""
+TAGS: Final = 5
+"""The most tags of a memory that help to name its cluster."""
+_MARKS: Final = re.compile(r"^[#>\s]+|\*\*|`+")
+"""Marks of Markdown, which say nothing on a map."""
 READ: Final = 2_000
 """At most this many characters of a text are searched for names."""
 MOST_READ: Final = 4_194_304
 """At most this many characters of all texts of a root together are searched for names."""
 MOST_CACHED: Final = 2 * MOST_NODES
 """The cache has the map's views of at most this many memories."""
+_LARGE: Final = 262_144
+"""A larger content would be read whole for a label, so its label is the key."""
 _METADATA: Final = 4_096
 """At most this many bytes of metadata are searched for a provenance; a hook writes fewer."""
 
@@ -141,22 +148,22 @@ def _memories(
 def _memory(repository: MemoryRepository, context: Context, update: int) -> Slices[MappedMemory]:
     entry = repository.indexed(context, update).entry
     details = entry.details or PLAIN
-    text = entry.key
-    provenance = None
-    if details.unreviewed or GENERATED_KEY.fullmatch(entry.key):
-        version = repository.version(context, entry)
-        provenance = _provenance(version.metadata)
-        text = (yield from repository.beginning(context, entry, READ_FOR_LABEL)) or text
+    version = repository.version(context, entry)
+    is_generated = GENERATED_KEY.fullmatch(entry.key) is not None
+    text = ""
+    if version.form & TEXT and (is_generated or entry.value_size <= _LARGE):
+        text = yield from repository.beginning(context, entry, READ_FOR_LABEL)
     return MappedMemory(
         repository.memory_id(entry.number),
         entry.number,
-        make_label(text[:READ_FOR_LABEL]),
+        make_label(_MARKS.sub("", text[:READ_FOR_LABEL])) or make_label(entry.key[:READ_FOR_LABEL]),
         details.kind,
         repository.namespace(details.sub),
         entry.created_at,
         entry.session_id,
         details.conversation,
-        provenance,
+        _provenance(version.metadata) if details.unreviewed or is_generated else None,
+        tuple(tag[:READ_FOR_LABEL] for tag in details.tags[:TAGS]),
     )
 
 

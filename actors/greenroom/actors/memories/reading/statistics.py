@@ -8,6 +8,7 @@ from collections import Counter
 from msgspec import UNSET
 
 from greenroom.actors.core.base.unicode_forms import compose
+from greenroom.actors.core.replies.damage import skip_damaged
 from greenroom.actors.core.replies.paging import tokens_of_size
 from greenroom.actors.core.validation.times import DAY, optional_datetime, to_datetime
 from greenroom.actors.memories.requests import replies, requests
@@ -21,6 +22,9 @@ from greenroom.runtime import Context, Slices
 MOST_NAMESPACES = 100
 MOST_TAGS = 100
 TOP_USED = 10
+LATEST = 6
+_LATEST_TEXT = 240  # characters
+_LARGE = 262_144  # bytes; a larger content would be read whole for a few words
 AGES = (("day", DAY), ("week", 7 * DAY), ("month", 30 * DAY), ("year", 365 * DAY))
 OLDER = "older"
 _EVERYTHING = replies.MemoryFilters(superseded=True)
@@ -32,7 +36,8 @@ def tally(
     """Count memories, newest first, up to a maximum."""
     yield from indexing.finish(repository, context)
     fitting = EntryFilter(repository, context, _EVERYTHING, None)
-    newest: Entry | None = None
+    latest: list[Entry] = []
+    days: Counter[int] = Counter()
     found, is_more = 0, False
     for stored in newest_first(repository, context):
         if fitting.fits(stored.entry):
@@ -40,14 +45,42 @@ def tally(
                 is_more = True
                 break
             found += 1
-            newest = newest or stored.entry
+            days[stored.entry.created_at // DAY] += 1
+            if len(latest) < LATEST:
+                latest.append(stored.entry)
         yield
     return requests.MemoriesCounted(
         count=found,
         is_more=is_more,
-        newest=None if newest is None else newest.key,
-        newest_at=0 if newest is None else newest.updated_at,
+        newest=latest[0].key if latest else None,
+        newest_at=latest[0].updated_at if latest else 0,
+        latest=(yield from _read_latest(repository, context, latest)),
+        days=dict(days),
     )
+
+
+def _read_latest(
+    repository: MemoryRepository, context: Context, entries: list[Entry]
+) -> Slices[list[requests.LatestMemory]]:
+    """Return memories with the beginnings of their texts, without damaged ones."""
+    found: list[requests.LatestMemory] = []
+    for entry in entries:
+        text: str | None = ""
+        if entry.value_size <= _LARGE:
+            text = yield from skip_damaged(context, repository.beginning(context, entry, _LATEST_TEXT))
+        if text is not None:
+            latest = requests.LatestMemory(
+                memory_id=repository.memory_id(entry.number),
+                key=entry.key,
+                namespace=repository.namespace(entry.sub),
+                text=text,
+                author=repository.author(entry),
+                at=entry.updated_at,
+                unreviewed=(entry.details or PLAIN).unreviewed,
+            )
+            found.append(latest)
+        yield
+    return found
 
 
 def count(

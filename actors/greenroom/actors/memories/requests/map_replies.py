@@ -63,6 +63,8 @@ class MemoryMapped(Reply, frozen=True, kw_only=True):
     """Answers `MemoryMap`.
 
     Attributes:
+        clusters: Names of groups by meaning, the largest first.
+        cluster_of: Each node's cluster, -1 for none; empty without clusters.
         kind: How the nodes are placed; ``graph`` in place of ``plane`` if no memory has a vector.
         memories: The number of memories on the map.
         total: The number of memories that the caller may see and that pass the filters.
@@ -75,6 +77,8 @@ class MemoryMapped(Reply, frozen=True, kw_only=True):
 
     kind: MapKind
     nodes: MapNodes
+    clusters: list[str]
+    cluster_of: list[int]
     edges: MapLinks
     types: list[str]
     links: list[str]
@@ -112,9 +116,10 @@ class MappedMemory(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     Attributes:
         number: The number of the entry within the root.
-        label: The key, or for a generated key the beginning of the text, on one line; may be empty.
+        label: The beginning of the text, or the key of JSON or of a large text, on one line; may be empty.
         created_at: In microseconds since 1970.
         provenance: For a finding of a hook: the client, and the client's id of the session.
+        tags: The first tags.
     """
 
     memory_id: str
@@ -126,6 +131,7 @@ class MappedMemory(msgspec.Struct, frozen=True, array_like=True, gc=False):
     session_id: str | None
     conversation: str | None
     provenance: tuple[str, str] | None
+    tags: tuple[str, ...] = ()
 
 
 class MappedVectors(msgspec.Struct, frozen=True, kw_only=True):

@@ -138,13 +138,32 @@ class ForgetMemory(Message[replies.MemoryForgotten], frozen=True, metaclass=Chec
     idempotency_key: types.IdempotencyKey | None = None
 
 
+class LatestMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory that was changed lately; ``text`` is its beginning, ``at`` in microseconds."""
+
+    memory_id: str
+    key: str
+    namespace: str
+    text: str
+    author: str
+    at: int
+    unreviewed: bool = False
+
+
 class MemoriesCounted(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers `CountMemories`: the count, whether there are more, and the last change."""
+    """Answers `CountMemories`: the count, whether there are more, and the last changes.
+
+    Attributes:
+        latest: The memories changed last, newest first.
+        days: How many of the counted memories began on each day, as days since 1970.
+    """
 
     count: int
     is_more: bool
     newest: str | None
     newest_at: int
+    latest: list[LatestMemory] = []
+    days: dict[int, int] = {}
 
 
 @operation(

@@ -203,7 +203,15 @@ def _compare(
     found: list[SimilarMemory] = []
     if kind == "conflicts":
         found = yield from near_duplicates.find_conflicts(
-            repository, context, corpus, scope.visible, rarest, entry, text, scope.space
+            repository,
+            context,
+            corpus,
+            scope.visible,
+            rarest,
+            entry,
+            text,
+            scope.space,
+            contradicted=True,
         )
         if not found:  # the usual case; then near-duplicates need not be read
             return []

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections.abc import Sequence
+from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -181,6 +182,10 @@ _SHARED_BESIDE_COSINE, _COSINE, _VECTORS = 0.7, 9.0, -9.75
 _COMMON: Final = 8
 """A term is no evidence of the same matter if more than one in this many notes has it."""
 _FEW: Final = 50
+_FEW_HAVE, _COMMON_WORD = 4, 25
+"""A term that more notes than the first number and one in the second have names no matter."""
+_APART: Final = 1.0
+"""By this log-odds one note is more likely contradicted than the next; otherwise they are a series."""
 _READ: Final = 600  # characters of a note
 
 
@@ -193,6 +198,8 @@ def find_conflicts(
     entry: Entry,
     text: str,
     space: str | None,
+    *,
+    contradicted: bool = False,
 ) -> Slices[list[replies.SimilarMemory]]:
     """Return the notes that a new note probably supersedes, likeliest first, at most `MOST_CONFLICTS`.
 
@@ -205,11 +212,17 @@ def find_conflicts(
         entry: The new note.
         text: Its text.
         space: The embedding space; None without vectors.
+        contradicted: Whether to return only the one note that the new one seems to contradict.
     """
     if not sharing or (entry.details or PLAIN).conversation is not None:
         return []
-    from greenroom.actors.search.ranking.supersession import states_change  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.memories.writing.contradictions import Note, contradicts  # noqa: PLC0415 - needs numpy, loaded by now
+    from greenroom.actors.search.ranking.supersession import states_change  # noqa: PLC0415 - likewise
 
+    newer, rarity = (
+        Note.read(text[:_READ]) if contradicted else None,
+        partial(_rarity, corpus, max(_FEW, count)),
+    )
     tells = _CHANGE * states_change(text[:_READ])
     rows, logits = _likely(corpus, _shared_rarity(corpus, max(_FEW, count), sharing), entry.update, space)
     likely = logits + tells >= _AT_LEAST
@@ -224,7 +237,9 @@ def find_conflicts(
             continue
         other_text = beginning(value, form, _READ)
         already = _ALREADY * states_change(other_text)
-        if logit + already >= _AT_LEAST and other_text != text[:_READ]:
+        if logit + already < _AT_LEAST or other_text == text[:_READ]:
+            continue
+        if newer is None or contradicts(newer, Note.read(other_text), rarity, logit + already):
             conflict = replies.SimilarMemory(
                 memory_id=repository.memory_id(other.number),
                 key=other.key,
@@ -235,7 +250,19 @@ def find_conflicts(
             found.append((logit + already, conflict))
         yield
     found.sort(key=lambda each: -each[0])
-    return [conflict for _, conflict in found[:MOST_CONFLICTS]]
+    if contradicted and len(found) > 1 and found[0][0] - found[1][0] < _APART:
+        return []  # a series of notes, each about its own time
+    return [conflict for _, conflict in found[: 1 if contradicted else MOST_CONFLICTS]]
+
+
+def _rarity(corpus: Corpus, count: int, term: str) -> float:
+    """Return how rare a term is; 0 for one that shows no common matter."""
+    having = corpus.count("text", term)
+    return (
+        math.log(1 + (count - having + 0.5) / (having + 0.5))
+        if having <= max(_FEW_HAVE, count / _COMMON_WORD)
+        else 0.0
+    )
 
 
 def _shared_rarity(corpus: Corpus, count: int, sharing: Sequence[Rows]) -> Floats:

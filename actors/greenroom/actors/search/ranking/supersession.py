@@ -113,6 +113,11 @@ def states_change(text: str) -> bool:
     return _CHANGE.search(text) is not None
 
 
+def find_changes(text: str) -> list[tuple[int, int]]:
+    """Return the beginning and end of each phrase that states that one thing replaced another."""
+    return [found.span() for found in _CHANGE.finditer(text)]
+
+
 def estimate_supersessions(
     statements: Sequence[Statement], cosines: Floats | None, vectors: VectorSet
 ) -> Floats:

@@ -23,6 +23,7 @@ from greenroom.actors.knowledge.corpora.requests.workspace import WorkspaceState
 from greenroom.runtime import Message
 
 Holding = Annotated[str, Meta(max_length=500, description="only those that have this text, in any case")]
+Folder = Annotated[str, Meta(max_length=4_096, description="only this folder, by name; its folders apart")]
 PageLimit = Annotated[int, Meta(ge=1, le=200, description="how many")]
 Position = Annotated[str, Meta(max_length=20_000, description="next_cursor of the page before")]
 Kind = Annotated[str, Meta(min_length=1, max_length=100, description="kind of file, such as markdown")]
@@ -144,11 +145,25 @@ class FileShown(msgspec.Struct, frozen=True, kw_only=True):
     chunks: int
 
 
+class FolderShown(msgspec.Struct, frozen=True, kw_only=True):
+    """A folder in a workspace, and the number of files in it and below."""
+
+    path: str
+    files: int
+
+
 class FilesShown(ListReply, frozen=True, kw_only=True):
-    """Reply to `WorkspaceFiles`, in an arbitrary but stable order."""
+    """Reply to `WorkspaceFiles`, in an arbitrary but stable order; of a folder by name.
+
+    Attributes:
+        folders: Those in a requested folder.
+        is_cut: Whether there are too many files for folders.
+    """
 
     lists: ClassVar[tuple[str, ...]] = ("files",)
 
     files: list[FileShown]
+    folders: list[FolderShown] | UnsetType = UNSET
+    is_cut: bool = False
     corpus: str
     next_cursor: str | None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections import Counter
+from operator import attrgetter
+from typing import ClassVar, Final
 
 from msgspec import UNSET
 
@@ -23,6 +25,11 @@ from greenroom.actors.knowledge.corpora.requests.ingestion import DescribeFillin
 from greenroom.actors.knowledge.corpora.requests.workspace import DescribeWorkspace
 from greenroom.actors.knowledge.corpora.tools.query_service import find_row
 from greenroom.runtime import Procedure, ProcedureContext, Refusal
+
+MOST_IN_TREE: Final = 20_000
+"""Folders are made of at most this many files of a workspace."""
+MOST_IN_FOLDER: Final = 1_000
+"""A folder shows at most this many files, and this many folders."""
 
 
 @operation(
@@ -168,10 +175,11 @@ class ListWorkspaces(
 class WorkspaceFiles(
     Procedure[listing_requests.FilesShown], frozen=True, metaclass=CheckedWhenBuilt, kw_only=True
 ):
-    """List the indexed files of a workspace, in pages."""
+    """List the indexed files of a workspace, in pages, or one of its folders."""
 
     corpus: corpus_requests.CorpusName
     holding: listing_requests.Holding = ""
+    folder: listing_requests.Folder | None = None
     limit: listing_requests.PageLimit = 50
     cursor: listing_requests.Position | None = None
 
@@ -180,20 +188,56 @@ class WorkspaceFiles(
         row = await find_row(context, self.corpus)
         if row.root is None:
             raise corpus_not_found(self.corpus)
-        request = corpus_requests.ListDocuments(
-            corpus=row.full_name, after=self.cursor, limit=self.limit, holding=self.holding
-        )
-        page = await context.ask(corpus_address(row), request)
+        if self.folder is not None:
+            shown = await self._read_folder(context, row, self.folder.strip("/"))
+        else:
+            request = corpus_requests.ListDocuments(
+                corpus=row.full_name, after=self.cursor, limit=self.limit, holding=self.holding
+            )
+            page = await context.ask(corpus_address(row), request)
+            files = [_make_row(each) for each in page.documents]
+            shown = listing_requests.FilesShown(files=files, corpus=row.full_name, next_cursor=page.after)
         audit_record.record_read(
             context,
             context.principal,
             "list_workspace_files",
             None,
             corpus=row.full_name,
-            found=len(page.documents),
+            found=len(shown.files),
         )
+        return shown
+
+    async def _read_folder(
+        self, context: ProcedureContext, row: corpus_requests.CorpusRow, folder: str
+    ) -> listing_requests.FilesShown:
+        """Return what is in a folder, of the first `MOST_IN_TREE` files of the workspace."""
+        above = f"{folder}/" if folder else ""
+        files: list[corpus_requests.DocumentListed] = []
+        below: Counter[str] = Counter()
+        after, looked_at = None, 0
+        while looked_at < MOST_IN_TREE:
+            request = corpus_requests.ListDocuments(corpus=row.full_name, after=after)
+            page = await context.ask(corpus_address(row), request)
+            looked_at += len(page.documents)
+            for each in page.documents:
+                if each.path.startswith(above):
+                    first, _, rest = each.path[len(above) :].partition("/")
+                    if not rest:
+                        files.append(each)
+                    else:
+                        below[above + first] += 1
+            after = page.after
+            if after is None:
+                break
         return listing_requests.FilesShown(
-            files=[_make_row(each) for each in page.documents], corpus=row.full_name, next_cursor=page.after
+            files=[_make_row(each) for each in sorted(files, key=attrgetter("path"))[:MOST_IN_FOLDER]],
+            folders=[
+                listing_requests.FolderShown(path=path, files=count)
+                for path, count in sorted(below.items())[:MOST_IN_FOLDER]
+            ],
+            corpus=row.full_name,
+            next_cursor=None,
+            is_cut=after is not None or max(len(files), len(below)) > MOST_IN_FOLDER,
         )
 
 

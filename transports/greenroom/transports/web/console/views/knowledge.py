@@ -183,8 +183,13 @@ async def find_document(reader: Reader, corpus: str, path: str) -> DocumentShown
 
 
 async def list_files(reader: Reader, place: Place, corpus: str) -> FilesShown:
-    """Return the requested page of the list of a workspace's files."""
-    request = WorkspaceFiles(corpus=corpus, holding=place.get("holding") or "", cursor=place.get("cursor"))
+    """Return a folder of a workspace, or a page of files by their paths."""
+    if place.get("holding") is None and place.get("cursor") is None:
+        request = WorkspaceFiles(corpus=corpus, folder=place.name("folder") or "")
+    else:
+        request = WorkspaceFiles(
+            corpus=corpus, holding=place.get("holding") or "", cursor=place.get("cursor")
+        )
     shown: FilesShown = await reader.ask(request)
     return shown
 

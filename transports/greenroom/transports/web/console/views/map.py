@@ -26,6 +26,7 @@ PAGES: Final = 100
 LINKS: Final = 8
 """The most links that a row names."""
 AGES: Final = {"1": "a day", "7": "a week", "30": "a month", "365": "a year"}
+COLOURS: Final = ("cluster", "type", "namespace")
 KINDS: Final = ("semantic", "episodic", "procedural")
 PATHS: Final = {
     "memory": "memories/",
@@ -78,7 +79,7 @@ async def memory_map(reader: Reader, place: Place) -> View:
         "page": page,
         "is_last": page == PAGES or listed.total <= ROWS * page,
         "given": {name: values for name, values in place.query.items() if name != "page"},
-        "colour": "namespace" if place.get("colour") == "namespace" else "type",
+        "colour": chosen if (chosen := place.get("colour")) in COLOURS else COLOURS[0],
         "ages": AGES,
         "kinds": KINDS,
         "paths": PATHS,

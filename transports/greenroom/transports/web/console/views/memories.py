@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 from msgspec import UNSET
-from rapidfuzz.distance import Indel
 
 from greenroom.actors import (
     BrowseMemories,
@@ -23,6 +21,8 @@ from greenroom.actors.core.resources.resource_uris import memories_uri
 from greenroom.actors.sessions.requests.hook_messages import kept_id
 from greenroom.transports.web.console.rendering import json_text
 from greenroom.transports.web.console.view import Place, Reader, View
+from greenroom.transports.web.console.views.memory_pairs import shown_pairs
+from greenroom.transports.web.console.views.text_differences import differences
 
 SHOWN: Final = 100_000
 """The most characters of a content that a page shows without `whole`."""
@@ -75,7 +75,8 @@ async def memories(reader: Reader, place: Place) -> View:
     if place.rest in {"duplicates", "contradictions"}:
         kind: Any = "duplicates" if place.rest == "duplicates" else "conflicts"
         pairs = ListMemoryPairs(namespace=place.get("namespace"), kind=kind, cursor=place.get("cursor"))
-        return _paged("memory_pairs.html", place, await reader.ask(pairs))
+        page = await reader.ask(pairs)
+        return _paged("memory_pairs.html", place, page, shown=shown_pairs(page.pairs))
     if place.rest == "stale":
         why = place.get("why") or "unused"
         return await _list(reader, place, state=why, order=_ORDER_OF.get(why))
@@ -134,7 +135,7 @@ async def _list(
     return View("memories.html", title, values, topics=(memories_uri(page.namespace),))
 
 
-def _paged(template: str, place: Place, page: Any) -> View:
+def _paged(template: str, place: Place, page: Any, **more: Any) -> View:
     """Return a list in pages whose only filter is a namespace."""
     values = {
         "page": page,
@@ -142,6 +143,7 @@ def _paged(template: str, place: Place, page: Any) -> View:
         "work": place.rest,
         "crumbs": _crumbs(page.namespace),
         "given": {**place.query, "cursor": None},
+        **more,
     }
     return View(template, LISTS[place.rest], values, topics=(memories_uri(page.namespace),))
 
@@ -283,47 +285,3 @@ def _tree(counts: Mapping[str, int], namespace: str, place: Place) -> list[Choic
         )
         for name in sorted(sums)
     ]
-
-
-MOST_PARTS: Final = 5_000
-"""The most words, or lines, of a text to compare; this limits the time to a few milliseconds."""
-MOST_CHARACTERS: Final = 100_000
-"""The most characters of a text to compare: to split a megabyte into words would block others."""
-_WORDS: Final = re.compile(r"\s+|\w+|[^\w\s]")
-
-
-class Stretch(NamedTuple):
-    """A stretch of text that both texts have, or that only one of them has."""
-
-    kind: Literal["same", "gone", "new"]
-    text: str
-
-
-def differences(before: str, after: str) -> list[Stretch] | None:
-    """Compare two texts by words, or by lines if long; return None if too long."""
-    if max(len(before), len(after)) > MOST_CHARACTERS:
-        return None
-    parts = _WORDS.findall(before), _WORDS.findall(after)
-    if max(map(len, parts)) > MOST_PARTS:
-        parts = before.splitlines(keepends=True), after.splitlines(keepends=True)
-        if max(map(len, parts)) > MOST_PARTS:
-            return None
-    return list(_stretches(*parts))
-
-
-def _stretches(before: Sequence[str], after: Sequence[str]) -> list[Stretch]:
-    found: list[Stretch] = []
-    gone = new = ""
-    for step in Indel.opcodes(before, after):
-        if step.tag == "equal":
-            found += _changed(gone, new)
-            gone = new = ""
-            found.append(Stretch("same", "".join(before[step.src_start : step.src_end])))
-        else:
-            gone += "".join(before[step.src_start : step.src_end])
-            new += "".join(after[step.dest_start : step.dest_end])
-    return found + _changed(gone, new)
-
-
-def _changed(gone: str, new: str) -> list[Stretch]:
-    return [stretch for stretch in (Stretch("gone", gone), Stretch("new", new)) if stretch.text]

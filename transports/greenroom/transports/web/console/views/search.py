@@ -17,6 +17,7 @@ from greenroom.actors import (
 )
 from greenroom.runtime import Refusal
 from greenroom.transports.web.console.view import Place, Reader, View
+from greenroom.transports.web.console.views.everything import search_everything
 
 MOST_SHOWN: Final = 100
 _MOST: Final = 50
@@ -35,12 +36,14 @@ class Compared(NamedTuple):
 
 async def search(reader: Reader, place: Place) -> View:
     """Return the search debugger's page."""
-    where = place.get("in") or "memories"
-    values: dict[str, Any] = {"where": where, "limit": _limit(place), "refusal": None, "found": None}
     query = place.get("q")
+    where = place.get("in") or ("everything" if query is None else "memories")
+    values: dict[str, Any] = {"where": where, "limit": _limit(place), "refusal": None, "found": None}
     if query is not None:
         try:
-            if (make := _REQUESTS.get(where)) is None:
+            if where == "everything":
+                values["found"] = await search_everything(reader, query)
+            elif (make := _REQUESTS.get(where)) is None:
                 values |= await _memories(reader, place, query)
             else:
                 values |= _results(await reader.ask(make(place, query, min(_limit(place), _MOST))))
