@@ -130,7 +130,7 @@ async def test_an_administrator_sees_everybody_and_others_themselves(enter: Ente
         assert "hers" in mine
         assert "websocket" in mine
         for hidden in ("his", "4242", "<script>", "Process"):
-            assert hidden not in mine.split("Who is connected")[1].split("Parts of")[0].replace("this", "")
+            assert hidden not in mine.split("Clients")[1].split("Parts of")[0].replace("this", "")
 
 
 async def test_what_processes_tell_is_forgotten_when_they_leave_or_tell_no_more(enter: Enter) -> None:

@@ -214,11 +214,13 @@ async def _new(
 
 async def _store(reader: Reader, place: Place, typed: Mapping[str, str]) -> str | View:
     """Store a memory that a person typed; return the path of its page."""
+    reader.check_scope(StoreMemory)
     given: dict[str, Any] = {
         name: text for name in ("namespace", "kind", "scope", "key") if (text := typed.get(name))
     }
     tags = [tag for each in typed.get("tags", "").split(",") if (tag := each.strip())]
     content = typed.get("content", "").replace("\r\n", "\n").strip("\n")
+    content = content if content.strip() else ""
     try:
         request = parse_request(StoreMemory, msgspec.json.encode({"content": content, "tags": tags, **given}))
         stored = await reader.ask(request)
