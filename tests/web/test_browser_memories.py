@@ -56,7 +56,7 @@ def test_every_page_of_memories_fits_and_is_accessible(page: Page, console_serve
         page.goto(console_server.url + path)
         page.locator("main h1").wait_for()
         if name == "memories":
-            page.get_by_label("Select paged", exact=True).check()
+            page.get_by_label("Select The other word", exact=True).check()
         check_layouts(page, name)
     assert "ran" not in page.title()
 
@@ -79,7 +79,7 @@ def test_what_another_client_changes_is_seen_without_loading_the_page(
     page.get_by_role("button", name="Undo").click()
     page.get_by_text("was forgotten").wait_for()
     page.goto(f"{console_server.url}memories/forgotten")
-    page.get_by_role("button", name="Restore live").click()
+    page.get_by_role("button", name="Restore as it is").click()
     row(page, "live").wait_for(state="detached")
     assert read(console_server, memory)["content"] == "as it is"
     console_server.ask("forget_memory", memory_id=memory)
