@@ -1,4 +1,4 @@
-"""What the console has on a phone and without a script: menus, filters and forms, and pages of what was written."""
+"""The console on a phone and without a script: menus, filters, forms, and pages of what was written."""
 
 from __future__ import annotations
 
