@@ -1,4 +1,7 @@
-"""Names of agents for people: without the digits of their user, unless two agents of a page share a name."""
+"""Names of agents for people, without the digits of their user.
+
+Where two agents of one page share a name, the first digits tell them apart.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ class AgentNames:
 
 
 def _agents_in(texts: Iterable[bytes]) -> Iterator[tuple[str, str]]:
-    """Yield the name and the digits of each string of JSON that may be an agent's id."""
+    """Yield name and digits of each JSON string that may be an agent's id."""
     for text in texts:
         for tail in _TAIL_IN_JSON.finditer(text):
             begin = text.rfind(b'"', max(0, tail.start() - _LONGEST), tail.start()) + 1

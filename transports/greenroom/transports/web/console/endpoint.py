@@ -127,7 +127,10 @@ class ConsoleEndpoint:
         return entry, found
 
     async def _take_form(self, exchange: Exchange, caller: Caller, entry: Entry, taken: Form) -> Response:
-        """Carry out a form; redirect to the page that shows what it did, so that a reload repeats nothing."""
+        """Carry out a form and redirect to the page that shows the result.
+
+        So a reload repeats nothing.
+        """
         sent = await form(exchange, "csrf_token", *taken.fields, most=FORM_SIZE)
         head = exchange.head
         if self._visitors.page_session(head) is None:

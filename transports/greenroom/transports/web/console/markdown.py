@@ -57,7 +57,7 @@ class Beginning(NamedTuple):
 
 
 def beginning(text: str, length: int = 80) -> Beginning:
-    """Return the first words of a text as its title: its first line, sentence, or part of a sentence."""
+    """Return the title of a text: its first line, sentence, or part of a sentence."""
     lines = [line for line in map(_plain, text[:_LONGEST].split("\n")) if line]
     first, rest = (lines[0], " ".join(lines[1:])) if lines else ("", "")
     end = _SENTENCE.match(first)
@@ -100,7 +100,7 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _fence_after(fence: str, line: str, mark: str) -> str:
-    """Return the fence that is open after a line with a fence's mark; empty if none is."""
+    """Return the fence that is open after a fence's line, or an empty text."""
     if not fence:
         return mark
     return "" if line.strip() == mark and mark.startswith(fence) else fence
@@ -235,9 +235,9 @@ class _Renderer:
         self.html.append(Markup("<pre dir='auto'><code>{}</code></pre>\n").format(token.content))
 
     def _address(self, token: Token, name: str) -> None:
-        """Add the address behind the text of a link or a picture, unless the text is the address."""
+        """Add the address of a link or picture behind its text."""
         address, title = str(token.attrs[name]), str(token.attrs.get("title", ""))
-        if token.markup == "autolink":
+        if token.markup == "autolink":  # its text is the address
             return
         shown = f'{address} "{title}"' if title else address
         self.texts.append(shown)

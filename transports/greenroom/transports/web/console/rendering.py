@@ -84,12 +84,12 @@ def _environment() -> Environment:
 
 
 def claimed(written: MemoryView | ListedMemory | VersionView) -> str | None:
-    """Return the author that an import claims for a memory or a version; None if it was not imported."""
+    """Return the author that an import claims; None if it was not imported."""
     return None if isinstance(written.imported, UnsetType) else written.imported.created_by
 
 
 def memory_beginning(text: str | None, key: str) -> Beginning:
-    """Return the title of a memory, its first words, and what follows; the title of JSON is the key."""
+    """Return a memory's title and what follows it; the title of JSON is the key."""
     if text is None or _JSON.match(text):
         return Beginning(key, text or "")
     found = beginning(text)
@@ -97,7 +97,7 @@ def memory_beginning(text: str | None, key: str) -> Beginning:
 
 
 def is_date(text: str) -> bool:
-    """Return whether a text is a day such as 2026-11-26, which a date field can show."""
+    """Return whether a date field can show a text, such as 2026-11-26."""
     return _DAY.fullmatch(text) is not None
 
 

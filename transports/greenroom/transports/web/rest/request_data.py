@@ -43,7 +43,7 @@ def any_query(head: RequestHead) -> dict[str, list[str]]:
 
 
 async def form(exchange: Exchange, *known: str, most: int = LOG_IN_SIZE) -> dict[str, str]:
-    """Parse a form of at most so many bytes that a browser sent; return its fields."""
+    """Parse a form of at most ``most`` bytes; return its fields."""
     if content_type(exchange.head) != _FORM:
         raise HttpRefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "this is no form of a page of this server")
     text = (await exchange.body(most)).decode("latin-1")

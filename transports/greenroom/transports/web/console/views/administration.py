@@ -59,8 +59,9 @@ _KEYS_AT_ONCE: Final = 100
 
 
 async def people(reader: Reader, place: Place) -> View:
-    """Return the users and keys of the store, or one agent; without ``admin``, only the visitor's own key.
+    """Return the users and keys of the store, or one agent.
 
+    Without ``admin``, the only key is the visitor's own.
     The page is not fetched again automatically, because each list of keys is audited.
     """
     if place.rest:
@@ -89,7 +90,7 @@ async def people(reader: Reader, place: Place) -> View:
 
 
 async def _agent(reader: Reader, agent: str) -> View:
-    """Return the page of an agent: its whole id, and where there is more about it."""
+    """Return the page of an agent, with its whole id."""
     values: dict[str, Any] = {"agent": agent, "user": None, "sessions": None}
     if allows(reader.who.scopes, ADMIN):
         people = (await reader.ask(ListPeople())).people

@@ -149,7 +149,7 @@ async def context(
 
 
 async def _decide(reader: Reader, place: Place, typed: Mapping[str, str]) -> str | View:
-    """Note a decision that a person typed; return the path of the page that shows it."""
+    """Note a decision that a person typed; return the path of its page."""
     reader.check_scope(RecordContext)
     session_id = place.rest.rpartition("/")[0]
     decision = {name: text for name in ("what", "why") if (text := typed.get(name, "").strip())}
