@@ -163,6 +163,7 @@ def test_a_text_made_to_grow_does_not(piece: str) -> None:
         ("# Deploy\n\n1. Build `it`", "Deploy", "Build it"),
         ("The checkout is one page. A third left.", "The checkout is one page.", "A third left."),
         ("word " * 30, "word " * 15 + "word…", "… " + "word " * 13 + "word"),
+        ("word " * 20 + "end", "word " * 20 + "end", ""),
         ("---\n\n> **bold** words", "bold words", ""),
         ("x" * 200, "x" * 79 + "…", "…" + "x" * 121),
         ("***", "", ""),

@@ -63,7 +63,7 @@ def beginning(text: str, length: int = 80) -> Beginning:
     end = _SENTENCE.match(first)
     if end is not None and end.end() <= length:
         return Beginning(first[: end.end()], f"{first[end.end() :]} {rest}".strip())
-    if len(first) <= length:
+    if len(first) <= length + length // 2:  # rather a long title than a word or two left over
         return Beginning(first, rest)
     head, space, _ = first[:length].rpartition(" ")
     if not space or len(head) < length // 2:
