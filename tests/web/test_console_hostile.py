@@ -225,9 +225,14 @@ async def test_markdown_is_inert_on_every_page_and_no_word_of_it_is_hidden(enter
             if path in {*whole, *documents[:3]}:
                 for said in ("words that only agents read", "a cell too many", "evil.example/pixel.png"):
                     assert said in page.text, (path, said)
-        rst = (await me.look(f"/{documents[1]}")).text
-        for typed in ("| `<script>` | 2 | a cell too many |", '```js" onclick="alert(1)', "- [x]: <iframe"):
-            assert typed in rst, typed
+        for document in documents[1:3]:
+            text = (await me.look(f"/{document}")).text
+            for typed in (
+                "| `<script>` | 2 | a cell too many |",
+                '```js" onclick="alert(1)',
+                "- [x]: <iframe",
+            ):
+                assert typed in text, (document, typed)
 
 
 OWN_FORMS = {"", "logout", "login", "context#decide", "audit", "map", "knowledge", "user%3Aowner%3Adocs"}

@@ -150,6 +150,11 @@ def test_names_with_underscores_and_ends_of_lines_stay() -> None:
     assert "<em>this</em>" in html
 
 
+def test_what_would_take_long_to_read_stays_as_it_was_written() -> None:
+    for text in ("[a](b) " * 201, "a" * 3_001 + " **b**", "|a" * 40 + "\n" + "|-" * 40 + "\n" + "|1\n" * 300):
+        assert not {"bdi", "strong", "table"} & set(Read(shown(text)).tags), text[:20]
+
+
 @pytest.mark.parametrize("piece", ["[", "![", ">" * 19 + "a\n\n", "|" * 60 + "\n", "#\n", "* a\n", "*a **a "])
 def test_a_text_made_to_grow_does_not(piece: str) -> None:
     text = (piece * 100_000)[:50_000]
