@@ -235,7 +235,17 @@ async def test_markdown_is_inert_on_every_page_and_no_word_of_it_is_hidden(enter
                 assert typed in text, (document, typed)
 
 
-OWN_FORMS = {"", "logout", "login", "context#decide", "audit", "map", "knowledge", "user%3Aowner%3Adocs"}
+OWN_FORMS = {
+    "",
+    "logout",
+    "login",
+    "context#decide",
+    "audit",
+    "map",
+    "search",
+    "knowledge",
+    "user%3Aowner%3Adocs",
+}
 """The ends of the addresses to which forms of ours go."""
 
 
