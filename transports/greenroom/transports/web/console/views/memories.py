@@ -197,7 +197,7 @@ SCOPES: Final = {
 async def _new(
     reader: Reader, place: Place, typed: Mapping[str, str] | None = None, mistake: str = ""
 ) -> View:
-    """Return the form for a new memory, or what was typed and why that was refused."""
+    """Return the form for a new memory, or what was typed and its refusal."""
     reader.check_scope(StoreMemory)
     roots = await reader.ask(BrowseNamespaces())
     values = {
