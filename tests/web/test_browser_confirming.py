@@ -31,7 +31,7 @@ def test_a_key_is_made_after_the_code_was_typed_and_not_before(
     dialog = page.get_by_role("dialog", name=CONFIRM)
     dialog.get_by_text("press Enter there for a new one").wait_for()
     check_accessible(page)
-    assert page.get_by_label("Code").evaluate("field => field === document.activeElement")
+    assert page.get_by_label("Code", exact=True).evaluate("field => field === document.activeElement")
     page.get_by_role("button", name="Cancel").click()
     page.get_by_role("alert").filter(has_text="Making a key needs the code").wait_for()
     page.get_by_role("button", name="Make it").click()

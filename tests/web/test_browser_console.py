@@ -76,9 +76,9 @@ def test_who_is_logged_out_is_told_and_shown_nothing(page: Page, console_server:
 
 def test_a_change_by_another_client_is_shown_at_once(page: Page, console_server: ConsoleServer) -> None:
     page.goto(f"{console_server.url}memories")
-    page.get_by_role("link", name="style").wait_for()
+    page.get_by_role("link", name="Tabs, not spaces.").wait_for()
     console_server.ask("store_memory", content="Spaces, not tabs.", key="newer")
-    page.get_by_role("link", name="newer").wait_for()
+    page.get_by_role("link", name="Spaces, not tabs.").wait_for()
 
 
 def again(page: Page) -> int:
@@ -108,7 +108,7 @@ def test_a_page_that_breaks_off_leaves_what_was_shown(page: Page, console_server
     page.goto(f"{console_server.url}memories")
     page.evaluate(BREAK_OFF)
     page.get_by_role("status").filter(has_text="The server does not answer").wait_for()
-    assert page.get_by_role("link", name="style").is_visible()
+    assert page.get_by_role("link", name="Tabs, not spaces.").is_visible()
 
 
 def test_a_page_goes_on_when_the_folder_gets_another_owner(chromium: Browser, tmp_path: Path) -> None:
@@ -122,19 +122,19 @@ def test_a_page_goes_on_when_the_folder_gets_another_owner(chromium: Browser, tm
         key = owner.ask("create_api_key", name="for a browser", scopes=["*"])["api_key"]
         page = logged_in_by(profile, follower, key)
         page.goto(f"{follower.url}memories")
-        page.get_by_role("link", name="before").wait_for()
+        page.get_by_role("link", name="Before.").wait_for()
         owner.stop()
         follower.key = key
         follower.ask("store_memory", content="After.", key="after")
-        page.get_by_role("link", name="after").wait_for()
-        assert page.get_by_role("link", name="before").is_visible()
+        page.get_by_role("link", name="After.").wait_for()
+        assert page.get_by_role("link", name="Before.").is_visible()
 
 
 def test_revoking_a_key_ends_what_is_open(profile: BrowserContext, console_server: ConsoleServer) -> None:
     made = console_server.ask("create_api_key", name="for a browser", scopes=["*:read"])
     page = logged_in_by(profile, console_server, made["api_key"])
     page.goto(f"{console_server.url}memories")
-    page.get_by_role("link", name="style").wait_for()
+    page.get_by_role("link", name="Tabs, not spaces.").wait_for()
     console_server.ask("revoke_api_key", key_id=made["key"]["key_id"])
     page.get_by_role("alert").filter(has_text="logged out").wait_for()
     page.get_by_role("link", name="Log in again").click()

@@ -71,7 +71,7 @@ def test_every_view_opens_at_many_memories(tmp_path: Path) -> None:
             assert len(answer.body()) < MOST, name
             page.locator("main h1").wait_for()
         page.goto(f"{server.url}memories")
-        page.get_by_role("link", name="fact-").first.wait_for()
+        page.get_by_role("link", name="Fact ").first.wait_for()
         first = page.locator("[data-row]").first.inner_text()
         page.get_by_role("link", name="Next page").click()
         page.wait_for_url("**cursor=**")

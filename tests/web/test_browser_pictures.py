@@ -35,10 +35,10 @@ CLIENTS = {"planner": "claude-code", "backend": "codex", "frontend": "cursor"}
 MOST_BYTES = 150_000
 COLOURS = 128
 SHOWN = {
-    "overview": ("", "Who is connected"),
+    "overview": ("", "Clients"),
     "sessions": ("sessions", "Redesign the checkout: fewer steps, one page"),
-    "memories": ("memories?namespace=project:shop", "code-freeze"),
-    "search": ("search?q=when+do+we+release", "release-day"),
+    "memories": ("memories?namespace=project:shop", "Code is frozen until the release on Thursday."),
+    "search": ("search?q=when+do+we+release", "We release on Thursdays, never on the day before a holiday."),
     "map": ("map", "We release on Thursdays, never on the day before a holiday."),
 }
 """Of each picture where it is and what is read there."""

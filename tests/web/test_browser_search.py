@@ -66,7 +66,7 @@ def test_what_another_client_recalls_is_shown_by_itself(page: Page, console_serv
     console_server.ask("recall_context", task=HOSTILE, max_tokens=100)
     page.get_by_text("which grey heron is our mascot").wait_for()
     check_layouts(page, "told")
-    page.get_by_role("row", name="which grey heron").get_by_role("link").click()
+    page.get_by_role("row", name="which grey heron").get_by_role("rowheader").get_by_role("link").click()
     page.get_by_role("link", name="mascot").first.wait_for()
     check_layouts(page, "telling")
     page.get_by_role("link", name="Other injections of it").first.click()

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from support.agents import begin
 from support.console import looker
+from support.corpora import document_of
 from support.keyed import premises
 
 from greenroom.actors import (
@@ -16,20 +17,29 @@ from greenroom.actors import (
     AddMessage,
     Agent,
     BrowseMemories,
+    CreateSession,
+    DefineEntities,
+    EntityDeclaration,
+    ForgetMemory,
     ListTold,
     MemoryFilters,
     MemorySearch,
+    MigrateSession,
     Principal,
+    PutDocument,
     RecallContext,
+    RecordContext,
     SemanticSearch,
     StoreMemory,
     UpdateMemory,
+    ask_corpus,
 )
 from greenroom.actors.core.replies import paging
 from greenroom.runtime import Refusal
+from greenroom.transports.web.console.views.table import ENTRIES
 
 if TYPE_CHECKING:
-    from support.agents import Enter
+    from support.agents import Enter, House
 
 HUGE = 10**30
 DIGITS = "9" * 5_000
@@ -128,6 +138,115 @@ async def test_what_somebody_recalls_who_looks_on_is_not_told_to_the_agent(enter
         assert (await scribe.ask(ListTold())).told == []
         await scribe.ask(RecallContext(task="mast painted"))
         assert [each.query for each in (await scribe.ask(ListTold())).told] == ["mast painted"]
+
+
+MARKDOWN = """# <script>alert(1)</script> {{7*7}} \u202e
+
+[read this](javascript:alert(1)) [or this](https://evil.example/?q=secret "<b>") <https://evil.example>
+![pixel](https://evil.example/pixel.png) <img src=x onerror=alert(1)> <a href=https://evil.example>here</a>
+
+[ref]: https://evil.example/hidden "words that only agents read"
+
+| <b onclick=alert(1)> | b |
+|---|---|
+| `<script>` | 2 | a cell too many |
+
+```js" onclick="alert(1)
+</code></pre><script>alert(1)</script>
+```
+
+- </div></main><form action=https://evil.example><button>Log in again</button></form>
+- [x]: <iframe src=//evil.example>
+"""
+"""Markdown whose every line wants to be more than text."""
+
+
+KINDS = ("markdown", "rst", "text", "html", "code")
+OWNER = Principal(agent_id="bot", user="owner")
+
+
+async def write_everywhere(at: House) -> tuple[str, str]:
+    """Have an agent write `MARKDOWN` wherever something is shown formatted; return a memory and a session."""
+    agent = at.agent("bot.0a87cfd733075854", user="owner")
+    await agent.ask(CreateSession(session_id="s", purpose=MARKDOWN[:400]))
+    said = await agent.ask(AddMessage(session_id="s", content=MARKDOWN))
+    await agent.ask(AddMessage(session_id="s", content=MARKDOWN * 15, parent_message_id=said.message_id))
+    decision = {"what": MARKDOWN[:400], "why": MARKDOWN[-400:]}
+    await agent.ask(RecordContext(session_id="s", decisions=[decision]))  # type: ignore[list-item]
+    await agent.ask(MigrateSession(session_id="s", to_tool="other", note=MARKDOWN[:400]))
+    older = await agent.ask(StoreMemory(content=MARKDOWN, key="older", unreviewed=True))
+    newer = await agent.ask(StoreMemory(content=f"{MARKDOWN} again", key="newer", unreviewed=True))
+    gone = await agent.ask(StoreMemory(content=MARKDOWN, key="gone"))
+    await agent.ask(ForgetMemory(memory_id=gone.memory_id))
+    await agent.ask(UpdateMemory(memory_id=older.memory_id, content=f"{MARKDOWN} changed"))
+    await agent.ask(RecallContext(task=MARKDOWN[:200]))
+    await agent.ask(
+        DefineEntities(entities=[EntityDeclaration(name="E", type="vendor", description=MARKDOWN)])
+    )
+    for kind in KINDS:
+        document = msgspec.structs.replace(document_of(f"a.{kind}", [([], MARKDOWN)]), kind=kind)
+        await ask_corpus(at.runtime, OWNER, PutDocument(corpus="docs", document=document), make=True)
+    return newer.memory_id, older.memory_id
+
+
+@pytest.mark.slow
+@pytest.mark.promise("console.inert")
+async def test_markdown_is_inert_on_every_page_and_no_word_of_it_is_hidden(enter: Enter) -> None:
+    async with enter(embedder="none") as at, premises(at) as here:
+        newer, older = await write_everywhere(at)
+        me = await looker(here)
+        documents = [f"knowledge/user:owner:docs?document=a.{kind}" for kind in KINDS]
+        whole = [f"memories/{newer}", f"memories/{newer}?raw=1", f"memories/{older}?version=1", "sessions/s"]
+        for path in (
+            *whole,
+            *documents,
+            *(entry.name for entry in ENTRIES),
+            "memories/duplicates",
+            "memories/unreviewed",
+            "memories/forgotten",
+            "sessions/s?raw=1",
+            "sessions/s?order=threads",
+            "sessions/s/context",
+            "sessions/s/history",
+            "search?q=agents",
+            "search?q=agents&in=documents",
+            "search?q=agents&in=session&session=s",
+            "told/0",
+            "knowledge/user:owner:docs?q=agents",
+            "knowledge/user:owner:docs?show=entities",
+            "people/bot.0a87cfd733075854",
+        ):
+            page = await me.look(f"/{path}")
+            page.check_inert()
+            assert page.status == 200, path
+            assert {
+                (each.get("action") or "").rpartition("/")[2] for each in page.named("form")
+            } <= OWN_FORMS, path
+            if path in {*whole, *documents[:3]}:
+                for said in ("words that only agents read", "a cell too many", "evil.example/pixel.png"):
+                    assert said in page.text, (path, said)
+        for document in documents[1:3]:
+            text = (await me.look(f"/{document}")).text
+            for typed in (
+                "| `<script>` | 2 | a cell too many |",
+                '```js" onclick="alert(1)',
+                "- [x]: <iframe",
+            ):
+                assert typed in text, (document, typed)
+
+
+OWN_FORMS = {
+    "",
+    "logout",
+    "login",
+    "context#decide",
+    "audit",
+    "map",
+    "search",
+    "knowledge",
+    "user%3Aowner%3Adocs",
+}
+"""The ends of the addresses to which forms of ours go."""
 
 
 @pytest.mark.slow

@@ -242,7 +242,7 @@ async def test_very_many_headings_are_text(open_at: Opens) -> None:
         await put(at, "many.md", ([], "".join(lines)))
         page = await (await looker(here)).look(f"/knowledge/{CORPUS}?document=many.md")
         assert len([link for link in page.links if "#section" in link]) == 1_000
-        assert "# h4999" in page.text
+        assert "h4999" in page.text
 
 
 async def test_a_corpus_that_goes_while_its_page_is_open_says_so(open_at: Opens) -> None:

@@ -121,7 +121,13 @@ async def test_an_administrator_sees_everybody_and_others_themselves(enter: Ente
         await session.answer()
         other = process_of("other", client_of(name=HOSTILE, tool=HOSTILE, user=HOSTILE, address=HOSTILE))
         await at.runtime.ask(PRESENCE, TellPresence(process=other))
-        page = await (await looker(here)).look("/")
+        me = await looker(here)
+        processes = (await me.post("get_overview")).json()["processes"]
+        asked = {each["agent"]: each["last_request"] for process in processes for each in process["clients"]}
+        assert asked["hers"] is not None
+        assert asked["his"] is not None
+        assert asked["console"] is None, "it is a browser"
+        page = await me.look("/")
         page.check_inert()
         for shown in ("hers", "his", "websocket", "http", "leader: owns the folder", "Process 4242 follower"):
             assert shown in page.text, shown
@@ -130,7 +136,7 @@ async def test_an_administrator_sees_everybody_and_others_themselves(enter: Ente
         assert "hers" in mine
         assert "websocket" in mine
         for hidden in ("his", "4242", "<script>", "Process"):
-            assert hidden not in mine.split("Who is connected")[1].split("Parts of")[0].replace("this", "")
+            assert hidden not in mine.split("Clients")[1].split("Parts of")[0].replace("this", "")
 
 
 async def test_what_processes_tell_is_forgotten_when_they_leave_or_tell_no_more(enter: Enter) -> None:

@@ -148,7 +148,8 @@ function valuesOf(form, submitter) {
     if (!isSent || field.disabled || !(isChosen || field.dataset.type === "bool")) continue;
     if (field.hasAttribute("data-if-changed") && !isChanged(field)) continue;
     const value = typed(field);
-    if (value !== undefined) values[field.name] = value;
+    if (field.dataset.type === "each") (values[field.name] ??= []).push(value);
+    else if (value !== undefined) values[field.name] = value;
   }
   return values;
 }

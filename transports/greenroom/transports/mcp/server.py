@@ -102,11 +102,17 @@ def _view(client: Client, came: _Came, now: float) -> ConnectedClient:
         agent_type=None if principal is None else principal.agent_type,
         user=None if principal is None else principal.user,
         transport=came.transport,
-        since=datetime.fromtimestamp(time.time() - (now - came.since), UTC),
+        since=_at(came.since, now),
         open_requests=client.open_requests,
+        last_request=None if client.last_request is None else _at(client.last_request, now),
         key_id=None if principal is None else principal.key_id,
         address=None if principal is None else principal.address,
     )
+
+
+def _at(moment: float, now: float) -> datetime:
+    """Return a moment of trio's clock as a time."""
+    return datetime.fromtimestamp(time.time() - (now - moment), UTC)
 
 
 class McpServer:

@@ -29,6 +29,7 @@ class ConnectedClient(msgspec.Struct, frozen=True, kw_only=True):
         tool: The program that it seems to be.
         transport: Its transport; ``browser`` for a logged-in browser.
         open_requests: The number of requests that have no reply yet.
+        last_request: When its last request came; null for a browser, or if there was none.
         browser: The id by which a browser is logged out.
     """
 
@@ -40,6 +41,7 @@ class ConnectedClient(msgspec.Struct, frozen=True, kw_only=True):
     transport: str
     since: datetime
     open_requests: int = 0
+    last_request: datetime | None = None
     key_id: str | None = None
     address: str | None = None
     browser: str | None = None

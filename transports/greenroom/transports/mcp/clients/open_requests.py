@@ -108,6 +108,7 @@ class Client:
 
     Attributes:
         subscriber: Its subscriptions outside of listen streams; None until it subscribes.
+        last_request: When its last request came, by trio's clock; None before its first.
     """
 
     def __init__(
@@ -136,6 +137,7 @@ class Client:
         self.streams = OpenStreams(limits, self.notify_changed)
         self.domain = DomainRequests(self.identity, self.queue, spawn, self.fail, on_failure)
         self.subscriber: SubscriberPort | None = None
+        self.last_request: float | None = None
         self._methods: MethodsPort | None = None
         self._postponed: list[Call | Frame] = []
         self._is_importing = self._is_introducing = False
@@ -194,6 +196,7 @@ class Client:
         frame = call.frame
         assert frame.key is not None, "a request has an id"
         self._calls[frame.key] = call
+        self.last_request = call.arrived
         if self.server.log is not None:
             call.trace_id = trace_id_of((frame.params or {}).get("_meta"))
         self._open_bytes += frame.size

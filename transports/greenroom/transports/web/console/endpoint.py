@@ -2,8 +2,8 @@
 
 Invariants:
 
-- A page only reads; changes are requests below `/api/v1`. If a page or file needs a confirmation, its form is
-  sent to the same address.
+- GET only reads. Changes are requests below `/api/v1`, or forms that a browser sends without a script. A form
+  goes to its page with the CSRF token, as does the confirmation of a page or file.
 - Without a session every path answers with the log-in page and reveals nothing else.
 """
 
@@ -28,9 +28,10 @@ from greenroom.transports.sockets.http.endpoint import Endpoint
 from greenroom.transports.sockets.http.request_head import RequestHead
 from greenroom.transports.sockets.http.responses import Header, Response
 from greenroom.transports.web.console import static_files
+from greenroom.transports.web.console.agent_names import AgentNames
 from greenroom.transports.web.console.page_cache import PageCache, Turns
 from greenroom.transports.web.console.rendering import name_of, render, render_long
-from greenroom.transports.web.console.view import Entry, FileFunction, Place, Reader, View, may_ask
+from greenroom.transports.web.console.view import Entry, FileFunction, Form, Place, Reader, View, may_ask
 from greenroom.transports.web.console.views.table import ENTRIES
 from greenroom.transports.web.rest.browser_checks import NO_STORE, SAFE, SessionCookie, is_token
 from greenroom.transports.web.rest.browser_path import MountedEndpoints
@@ -44,6 +45,8 @@ from greenroom.transports.web.rest.request_data import any_query, check_method, 
 from greenroom.transports.web.rest.visitors import Visitor, Visitors
 
 HTML: Final = (b"content-type", b"text/html; charset=utf-8")
+FORM_SIZE: Final = 262_144
+"""The most bytes of a form: 20,000 characters of any language take at most 240,000."""
 _LOG_IN: Final = "/login"
 _LOG_OUT: Final = "/logout"
 
@@ -102,6 +105,8 @@ class ConsoleEndpoint:
         if head.path == _LOG_OUT:
             check_method(head, "POST")
             return await self._log_out(exchange, caller)
+        if head.method == "POST" and (taken := self._form_at(head)) is not None:
+            return await self._take_form(exchange, caller, *taken)
         if head.method == "POST" and self._may_need_confirmation(head):
             return await self._answer_confirmation(exchange, caller)
         check_method(head, "GET")
@@ -109,6 +114,44 @@ class ConsoleEndpoint:
         if head.path.startswith(LINKS):
             return _link_page(head.path)
         return await self._page(exchange, caller)
+
+    # -- forms -------------------------------------------------------------------------------------
+
+    def _form_at(self, head: RequestHead) -> tuple[Entry, Form] | None:
+        """Return the form that is sent to an address, with its view."""
+        first, _, rest = head.path.removeprefix("/").partition("/")
+        entry = self._entries.get(first)
+        found = None if entry is None else entry.forms.get(rest.rpartition("/")[2])
+        if entry is None or found is None or parse_impersonation(head) is not None:
+            return None
+        return entry, found
+
+    async def _take_form(self, exchange: Exchange, caller: Caller, entry: Entry, taken: Form) -> Response:
+        """Carry out a form and redirect to the page that shows the result.
+
+        So a reload repeats nothing.
+        """
+        sent = await form(exchange, "csrf_token", *taken.fields, most=FORM_SIZE)
+        head = exchange.head
+        if self._visitors.page_session(head) is None:
+            raise HttpRefusedError(HTTPStatus.UNAUTHORIZED, "you are logged out")
+        visitor = await self._visitors.let_in(exchange, caller, sent.pop("csrf_token", ""))
+        place = _place(head)
+        shell = _shell(visitor, entry, place)
+        failed = partial(_failure_page, shell)
+        limited = self._dispatcher.check_rate(visitor, failed)
+        if limited is not None:
+            return limited
+
+        async def work(agent: VisitorAgent) -> Response:
+            reader = Reader(agent, shell["who"])
+            said = await taken.take(reader, place, sent)
+            if isinstance(said, str):
+                return Response(HTTPStatus.SEE_OTHER, [(b"location", f"{shell['root']}{said}".encode())], b"")
+            values = {**_values(shell, said), "agents": reader.agent_names()}
+            return Response(said.status, [HTML], await render_long(said.template, values, self._turns))
+
+        return await self._dispatcher.answer(exchange, visitor, f"form {entry.name}", work, failed)
 
     # -- confirmations -----------------------------------------------------------------------------
 
@@ -153,8 +196,7 @@ class ConsoleEndpoint:
         first, _, rest = head.path.removeprefix("/").partition("/")
         if first not in self._entries:  # the log-in page, opened with a session
             return Response(HTTPStatus.SEE_OTHER, [(b"location", b"./")], b"")
-        names = "/".join(name_of(part) for part in rest.split("/"))
-        entry, place = self._entries[first], Place(head.path, names, any_query(head))
+        entry, place = self._entries[first], _place(head)
         shell = _shell(visitor, entry, place)
         failed = partial(_failure_page, shell)
         limited = self._dispatcher.check_rate(visitor, failed)
@@ -177,7 +219,8 @@ class ConsoleEndpoint:
         headers = [HTML, (b"etag", tag.encode())]
         if known is not None and known.removeprefix("W/") == tag and view.status == HTTPStatus.OK:
             return Response(HTTPStatus.NOT_MODIFIED, headers[1:], b"")
-        make = partial(render_long, view.template, _values(shell, view), self._turns)
+        values = {**_values(shell, view), "agents": reader.agent_names()}
+        make = partial(render_long, view.template, values, self._turns)
         return Response(view.status, headers, await self._kept.page(tag, make))
 
     # -- logging in and out ----------------------------------------------------------------------
@@ -199,6 +242,12 @@ class ConsoleEndpoint:
         sent = await form(exchange, "csrf_token")
         visitor = await self._visitors.let_in(exchange, caller, sent.get("csrf_token", ""))
         return _to("./", self._visitors.log_out(exchange, visitor))
+
+
+def _place(head: RequestHead) -> Place:
+    """Return the address of a page."""
+    rest = head.path.removeprefix("/").partition("/")[2]
+    return Place(head.path, "/".join(name_of(part) for part in rest.split("/")), any_query(head))
 
 
 def _file(
@@ -224,6 +273,7 @@ def _shell(visitor: Visitor, entry: Entry, place: Place) -> Mapping[str, Any]:
         "here": entry.name,
         "kept": {name: place.query[name] for name in PARAMETERS if name in place.query},
         "place": place,
+        "agents": AgentNames(),
         "entries": [each for each in ENTRIES if each.needs is None or may(each.needs)],
     }
 

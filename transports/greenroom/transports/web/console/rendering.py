@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -12,10 +13,11 @@ from urllib.parse import quote, urlencode
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from msgspec import UnsetType
 
-from greenroom.actors.core.replies.memory_types import author_text
 from greenroom.actors.memories.requests.replies import MemoryView, VersionView
 from greenroom.actors.memories.requests.review import ListedMemory
+from greenroom.transports.web.console.markdown import Beginning, beginning, markdown
 from greenroom.transports.web.console.page_cache import Turns
 
 _TEMPLATES: Final = Path(__file__).with_name("templates")
@@ -24,6 +26,8 @@ NOTHING: Final = "\N{EN DASH}"
 _MOST_JSON: Final = 20_000
 """The most bytes of JSON that are indented."""
 _NEVER: Final = Markup('<span class="dim">never</span>')
+_JSON: Final = re.compile(r'\{"|\{\}|\[["{\[\d\]]')
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _UNITS: Final = ((1 << 40, "TB"), (1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
 _A_MINUTE: Final = timedelta(minutes=1)
 _SPANS: Final = (
@@ -69,15 +73,32 @@ def _environment() -> Environment:
         "with_query": with_query,
         "cut": cut,
         "json_text": json_text,
-        "author": author,
+        "claimed": claimed,
+        "beginning": memory_beginning,
+        "markdown": markdown,
+        "is_date": is_date,
+        "pairs": lambda names: [(name, name) for name in names],
     }
     environment.filters.update(filters)
     return environment
 
 
-def author(written: MemoryView | ListedMemory | VersionView) -> str:
-    """Return the author of a memory or a version, and the source of imported ones."""
-    return author_text(written.author, written.imported)
+def claimed(written: MemoryView | ListedMemory | VersionView) -> str | None:
+    """Return the author that an import claims; None if it was not imported."""
+    return None if isinstance(written.imported, UnsetType) else written.imported.created_by
+
+
+def memory_beginning(text: str | None, key: str) -> Beginning:
+    """Return a memory's title and what follows it; the title of JSON is the key."""
+    if text is None or _JSON.match(text):
+        return Beginning(key, text or "")
+    found = beginning(text)
+    return found if found.title else Beginning(key, found.rest)
+
+
+def is_date(text: str) -> bool:
+    """Return whether a date field can show a text, such as 2026-11-26."""
+    return _DAY.fullmatch(text) is not None
 
 
 def ago(time: datetime | None) -> str:

@@ -12,6 +12,7 @@ import trio
 
 from greenroom.actors.core.auth.scopes import allows, needed_for_request
 from greenroom.runtime import GreenroomError
+from greenroom.transports.web.console.agent_names import AgentNames
 from greenroom.transports.web.rest.browser_sessions import SessionView
 from greenroom.transports.web.rest.impersonation import VisitorAgent
 
@@ -79,6 +80,7 @@ class Reader:
         self._agent = agent
         self.who = who
         self.read: list[bytes] = []
+        self._replies: list[bytes] = []
 
     def may(self, name: str) -> bool:
         """Return whether the visitor may send a request, by its name."""
@@ -96,8 +98,13 @@ class Reader:
         except GreenroomError as error:
             self.read.append(_digest(repr(error).encode(errors="replace")))
             raise
-        self.read.append(_digest(msgspec.json.encode(reply)))
+        self._replies.append(msgspec.json.encode(reply))
+        self.read.append(_digest(self._replies[-1]))
         return reply
+
+    def agent_names(self) -> AgentNames:
+        """Return the names of the agents in all replies."""
+        return AgentNames(self._replies)
 
 
 def _digest(data: bytes) -> bytes:
@@ -108,8 +115,18 @@ ViewFunction = Callable[[Reader, Place], Awaitable[View]]
 """Makes a page from replies, its place and the reader only, so the tag identifies the page."""
 
 
+FormFunction = Callable[[Reader, Place, Mapping[str, str]], Awaitable[str | View]]
+"""Carries out a form; returns the path of the next page, or the form with a refusal."""
+
 FileFunction = Callable[[Reader, Place], tuple[str, str, Callable[[], Awaitable[bytes]]]]
 """Returns a file's name, its type, and a function for the next part; an empty part is the end."""
+
+
+class Form(NamedTuple):
+    """A form of a page that the browser itself sends to the page's address."""
+
+    fields: tuple[str, ...]
+    take: FormFunction
 
 
 class Entry(NamedTuple):
@@ -122,3 +139,5 @@ class Entry(NamedTuple):
     # The request that a visitor must be allowed to send to see the view; with None everyone sees it.
     needs: str | None = None
     files: Mapping[str, FileFunction] = {}  # downloads, by the part of the path after the view's name
+    # Forms of the view that work without a script, by the last part of their path, and their fields.
+    forms: Mapping[str, Form] = {}

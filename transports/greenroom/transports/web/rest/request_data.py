@@ -42,11 +42,11 @@ def any_query(head: RequestHead) -> dict[str, list[str]]:
     return _fields(head.query, "the URL")
 
 
-async def form(exchange: Exchange, *known: str) -> dict[str, str]:
-    """Parse a form that a browser sent; return its fields."""
+async def form(exchange: Exchange, *known: str, most: int = LOG_IN_SIZE) -> dict[str, str]:
+    """Parse a form of at most ``most`` bytes; return its fields."""
     if content_type(exchange.head) != _FORM:
         raise HttpRefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "this is no form of a page of this server")
-    text = (await exchange.body(LOG_IN_SIZE)).decode("latin-1")
+    text = (await exchange.body(most)).decode("latin-1")
     found = _fields(text, "the form")
     _check_known(found, known, "the form")
     return {name: values[0] for name, values in found.items()}

@@ -11,6 +11,7 @@ import msgspec
 from greenroom.actors import (
     AuditLines,
     ExportAuditLog,
+    FindSessions,
     GetAuditLog,
     GetAuditState,
     GetOverview,
@@ -23,6 +24,7 @@ from greenroom.actors import (
 )
 from greenroom.actors.core.auth.scopes import ADMIN, SCOPES, SERVER, WILDCARDS, allows
 from greenroom.runtime import Refusal
+from greenroom.transports.web.console.agent_names import AgentNames
 from greenroom.transports.web.console.view import Place, Reader, View, not_found, whole_number
 
 _EVERY: Final = 10.0
@@ -52,14 +54,18 @@ async def overview(reader: Reader, _place: Place) -> View:
 
 
 _STATUSES: Final = ("active", "expired", "revoked", "unusable", "all")
+_WIDE: Final = {"*:read": "read everything", "*:write": "change everything", "*": "everything"}
 _KEYS_AT_ONCE: Final = 100
 
 
 async def people(reader: Reader, place: Place) -> View:
-    """Return the users and keys of the store; without ``admin``, only the visitor's own key.
+    """Return the users and keys of the store, or one agent.
 
+    Without ``admin``, the only key is the visitor's own.
     The page is not fetched again automatically, because each list of keys is audited.
     """
+    if place.rest:
+        return await _agent(reader, place.rest)
     if not allows(reader.who.scopes, ADMIN):
         may_ask = allows(reader.who.scopes, SERVER)
         own = (await reader.ask(GetOwnKey())).key if may_ask else None
@@ -78,9 +84,20 @@ async def people(reader: Reader, place: Place) -> View:
         "status": status,
         "statuses": _STATUSES,
         "counts": {each: sum(each in {"all", key.status} for key in keys) for each in _STATUSES},
-        "scopes": (*SCOPES, *WILDCARDS),
+        "scopes": {**_WIDE, **dict.fromkeys(each for each in (*WILDCARDS, *SCOPES) if each not in _WIDE)},
     }
     return View("people.html", "People and keys", values)
+
+
+async def _agent(reader: Reader, agent: str) -> View:
+    """Return the page of an agent, with its whole id."""
+    values: dict[str, Any] = {"agent": agent, "user": None, "sessions": None}
+    if allows(reader.who.scopes, ADMIN):
+        people = (await reader.ask(ListPeople())).people
+        values["user"] = next((each for each in people if agent in {it.agent for it in each.agents}), None)
+    if reader.may("find_sessions"):
+        values["sessions"] = await reader.ask(FindSessions(agent=agent))
+    return View("agent.html", AgentNames().of(agent).name, values)
 
 
 async def injection_log(reader: Reader, place: Place) -> View:

@@ -104,6 +104,7 @@ async def _document(reader: Reader, shown: dict[str, Any], path: str) -> View:
         "document": read,
         "listed": await find_document(reader, corpus, path),
         "sections": sections(read.text) if read.kind in _MARKED else [Section(0, "", read.text)],
+        "is_markdown": read.kind in {"markdown", "notebook"},
         "workspace": await _workspace_of(reader, path) if read.kind == "code" else None,
     }
     return View("document.html", read.title, shown, topics=(uri,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from http import HTTPStatus
 from typing import Any, Final, NamedTuple, cast
 
 import msgspec
@@ -15,12 +16,15 @@ from greenroom.actors import (
     ListForgotten,
     ListMemoryPairs,
     MemoryFilters,
+    StoreMemory,
+    parse_request,
 )
 from greenroom.actors.core.auth.namespaces import root_of
 from greenroom.actors.core.resources.resource_uris import memories_uri
 from greenroom.actors.sessions.requests.hook_messages import kept_id
-from greenroom.transports.web.console.rendering import json_text
-from greenroom.transports.web.console.view import Place, Reader, View
+from greenroom.runtime import Refusal
+from greenroom.transports.web.console.rendering import json_text, memory_beginning, path_part
+from greenroom.transports.web.console.view import Form, Place, Reader, View
 from greenroom.transports.web.console.views.memory_pairs import shown_pairs
 from greenroom.transports.web.console.views.text_differences import differences
 
@@ -72,6 +76,13 @@ async def memories(reader: Reader, place: Place) -> View:
     """Return the list of memories, a list that awaits decisions, or one memory."""
     if not place.rest:
         return await _list(reader, place)
+    if place.rest == "new":
+        return await _new(reader, place)
+    return await (_work_list(reader, place) if place.rest in LISTS else _memory(reader, place))
+
+
+async def _work_list(reader: Reader, place: Place) -> View:
+    """Return a list that awaits decisions, or the list of forgotten memories."""
     if place.rest in {"duplicates", "contradictions"}:
         kind: Any = "duplicates" if place.rest == "duplicates" else "conflicts"
         pairs = ListMemoryPairs(namespace=place.get("namespace"), kind=kind, cursor=place.get("cursor"))
@@ -82,10 +93,8 @@ async def memories(reader: Reader, place: Place) -> View:
         return await _list(reader, place, state=why, order=_ORDER_OF.get(why))
     if place.rest == "unreviewed":
         return await _list(reader, place, unreviewed=True)
-    if place.rest == "forgotten":
-        forgotten = ListForgotten(namespace=place.get("namespace"), cursor=place.get("cursor"))
-        return _paged("memory_forgotten.html", place, await reader.ask(forgotten))
-    return await _memory(reader, place)
+    forgotten = ListForgotten(namespace=place.get("namespace"), cursor=place.get("cursor"))
+    return _paged("memory_forgotten.html", place, await reader.ask(forgotten))
 
 
 async def _list(
@@ -174,7 +183,56 @@ async def _memory(reader: Reader, place: Place) -> View:
             "text": differences(_text(older), text),
             "fields": _changed_fields(older, memory),
         }
-    return View("memory.html", memory.key, values, topics=(memories_uri(memory.namespace),))
+    title = memory_beginning(memory.content, memory.key).title
+    return View("memory.html", title, values, topics=(memories_uri(memory.namespace),))
+
+
+LONGEST_TYPED: Final = 20_000
+"""The most characters of a text in the form for a new memory."""
+SCOPES: Final = {
+    "shared": "all who may read the namespace",
+    "private": "only me",
+    "public": "everybody",
+}
+
+
+async def _new(
+    reader: Reader, place: Place, typed: Mapping[str, str] | None = None, mistake: str = ""
+) -> View:
+    """Return the form for a new memory, or what was typed and its refusal."""
+    reader.check_scope(StoreMemory)
+    roots = await reader.ask(BrowseNamespaces())
+    values = {
+        "typed": {"namespace": place.get("namespace") or "", **(typed or {})},
+        "mistake": mistake,
+        "namespaces": roots.namespaces,
+        "types": TYPES,
+        "scopes": SCOPES,
+        "longest": LONGEST_TYPED,
+    }
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if mistake else HTTPStatus.OK
+    return View("memory_new.html", "Add a memory", values, status=status)
+
+
+async def _store(reader: Reader, place: Place, typed: Mapping[str, str]) -> str | View:
+    """Store a memory that a person typed; return the path of its page."""
+    reader.check_scope(StoreMemory)
+    given: dict[str, Any] = {
+        name: text for name in ("namespace", "kind", "scope", "key") if (text := typed.get(name))
+    }
+    tags = [tag for each in typed.get("tags", "").split(",") if (tag := each.strip())]
+    content = typed.get("content", "").replace("\r\n", "\n").strip("\n")
+    content = content if content.strip() else ""
+    try:
+        request = parse_request(StoreMemory, msgspec.json.encode({"content": content, "tags": tags, **given}))
+        stored = await reader.ask(request)
+    except Refusal as refusal:
+        return await _new(reader, place, typed, str(refusal))
+    return f"memories/{path_part(stored.memory_id)}"
+
+
+store_form: Final = Form(("content", "tags", "kind", "namespace", "scope", "key"), _store)
+"""The form for a new memory."""
 
 
 def _text(memory: Any) -> str:

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from greenroom.actors import (
+    BrowseNamespaces,
     ExplainCode,
     ExplainDocuments,
     ExplainSearch,
     ExplainSessionSearch,
+    FindSessions,
     HitExplained,
     ResultExplained,
     ResultsExplained,
@@ -18,6 +20,7 @@ from greenroom.actors import (
 from greenroom.runtime import Refusal
 from greenroom.transports.web.console.view import Place, Reader, View
 from greenroom.transports.web.console.views.everything import search_everything
+from greenroom.transports.web.console.views.knowledge import list_corpora, list_workspaces
 
 MOST_SHOWN: Final = 100
 _MOST: Final = 50
@@ -49,7 +52,24 @@ async def search(reader: Reader, place: Place) -> View:
                 values |= _results(await reader.ask(make(place, query, min(_limit(place), _MOST))))
         except Refusal as refusal:
             values["refusal"] = str(refusal)
+    values["choices"] = await _choices(reader, where)
     return View("search.html", "Search", values)
+
+
+async def _choices(reader: Reader, where: str) -> list[str]:
+    """Return the places where a visitor may search: namespaces, corpora, sessions or folders."""
+    if where == "documents":
+        return (
+            [each.corpus.corpus for each in await list_corpora(reader)] if reader.may("list_corpora") else []
+        )
+    if where == "session":
+        found = (await reader.ask(FindSessions())).sessions if reader.may("find_sessions") else []
+        return [each.session.session_id for each in found]
+    if where == "code":
+        listed = await list_workspaces(reader) if reader.may("list_workspaces") else []
+        return [str(each.workspace.root) for each in listed]
+    found = await reader.ask(BrowseNamespaces()) if reader.may("browse_namespaces") else None
+    return [] if found is None else found.namespaces
 
 
 async def _memories(reader: Reader, place: Place, query: str) -> dict[str, Any]:

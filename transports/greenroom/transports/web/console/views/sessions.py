@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from http import HTTPStatus
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-from greenroom.actors import FindSessions, GetSessionContext, ListPassports, ReadResource, ReadTranscript
+import msgspec
+
+from greenroom.actors import (
+    FindSessions,
+    GetSessionContext,
+    ListPassports,
+    ReadResource,
+    ReadTranscript,
+    RecordContext,
+    parse_request,
+)
 from greenroom.actors.core.replies.paging import estimate_tokens
 from greenroom.actors.core.replies.replies import MessageView, SessionView
 from greenroom.actors.core.resources.resource_uris import conversation_uri, session_uri
 from greenroom.actors.sessions.requests.session_context import Migration
 from greenroom.actors.sessions.requests.session_views import AnsweredMessage, Compaction
 from greenroom.runtime import Refusal
-from greenroom.transports.web.console.view import Place, Reader, View, not_found
+from greenroom.transports.web.console.rendering import path_part
+from greenroom.transports.web.console.view import Form, Place, Reader, View, not_found
 
 STATUSES: Final = ("created", "active", "paused", "terminated", "archived")
 _FILTERS: Final = {"q": "text", "status": "status", "project": "project_id", "agent": "agent", "tool": "tool"}
@@ -59,9 +71,9 @@ async def _list(reader: Reader, place: Place) -> View:
         "missing": None,
         "page": page,
         "statuses": STATUSES,
-        "is_filtered": any(given.values()),
+        "chosen": sum(value is not None for value in given.values()),
         "tools": sorted({each.tool for each in page.sessions if each.tool}),
-        "agents": sorted({each.session.created_by for each in page.sessions}),
+        "creators": sorted({each.session.created_by for each in page.sessions}),
         "projects": sorted({each.session.project_id for each in page.sessions if each.session.project_id}),
     }
     return View("sessions.html", "Sessions", values, every=5.0)
@@ -106,8 +118,18 @@ async def transcript(reader: Reader, place: Place, session_id: str) -> View:
     return _session_view("session.html", "", values, session_uri(session_id))
 
 
-async def context(reader: Reader, place: Place, session_id: str) -> View:
-    """Return the context of a session, and the part of it that a client gets."""
+async def context(
+    reader: Reader, place: Place, session_id: str, typed: Mapping[str, str] | None = None, mistake: str = ""
+) -> View:
+    """Return the context of a session, and the part of it that a client gets.
+
+    Args:
+        reader: The reader.
+        place: The address.
+        session_id: The session.
+        typed: What was typed into the form for a decision, if that was refused.
+        mistake: Why it was refused.
+    """
     tool = place.get("tool")
     request = GetSessionContext(session_id=session_id, tool_id=tool)
     work = await reader.ask(request)
@@ -119,8 +141,28 @@ async def context(reader: Reader, place: Place, session_id: str) -> View:
         "tiers": _tiers(conversation),
         "conversation": conversation,
         "briefing_tokens": estimate_tokens(work.briefing),
+        "typed": typed or {},
+        "mistake": mistake,
     }
-    return _session_view("session_context.html", "context", values, session_uri(session_id), every=5.0)
+    view = _session_view("session_context.html", "context", values, session_uri(session_id), every=5.0)
+    return view._replace(status=HTTPStatus.UNPROCESSABLE_ENTITY) if mistake else view
+
+
+async def _decide(reader: Reader, place: Place, typed: Mapping[str, str]) -> str | View:
+    """Note a decision that a person typed; return the path of its page."""
+    reader.check_scope(RecordContext)
+    session_id = place.rest.rpartition("/")[0]
+    decision = {name: text for name in ("what", "why") if (text := typed.get(name, "").strip())}
+    try:
+        given = {"session_id": session_id, "decisions": [decision]}
+        await reader.ask(parse_request(RecordContext, msgspec.json.encode(given)))
+    except Refusal as refusal:
+        return await context(reader, place, session_id, typed, str(refusal))
+    return f"sessions/{path_part(session_id)}/context#c-decisions"
+
+
+decide_form: Final = Form(("what", "why"), _decide)
+"""The form for a decision."""
 
 
 async def passports(reader: Reader, _place: Place, session_id: str) -> View:
