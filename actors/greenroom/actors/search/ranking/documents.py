@@ -146,7 +146,8 @@ def rank_chunks(
     cosine: Floats | None = None
     if towards is not None:
         assert query.vectors is not None, "the vector is made of them"
-        cosine = yield from meaning.cosines(view, query.vectors.space, towards)
+        found_cosines = yield from meaning.cosines(view, query.vectors.space, towards)
+        cosine = None if found_cosines is None else found_cosines.plain
     size = len(view.visible)
     strengths, coverage = SignalSum(size, explain=explain), np.zeros(size, np.float32)
     if only != "meaning":
