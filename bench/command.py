@@ -50,6 +50,7 @@ NAMES = (
     "embedding",
     "retrieval",
     "present_state",
+    "quality",
     "negation",
     "documents",
     "code",

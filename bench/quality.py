@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from bench.harness import Value
     from bench.locomo import Turn
     from bench.ranked_corpus import Remembering
+    from greenroom.actors.search.ranking.rank import Ranked
 
 OTHER_WORDS: Final = Path(__file__).with_name("other_words")
 SESSIONS: Final = Path(__file__).with_name("sessions")
@@ -252,6 +253,7 @@ def _message(turn: Turn) -> Message:
     return Message(turn.id.replace(":", "."), turn.speaker, text, int(said.timestamp()) * 1_000_000)
 
 
-def is_weak_list(ranked):
+def is_weak_list(ranked: Ranked) -> bool:
+    """Return whether a search would call its list weak."""
     odds = np.exp(ranked.log_odds.astype(np.float64))
-    return (odds / (1 + rivals(odds))).sum() < WEAK
+    return bool((odds / (1 + rivals(odds))).sum() < WEAK[ranked.vectors])

@@ -181,8 +181,8 @@ DOCUMENT_WEIGHTS: Final[Mapping[str, float]] = {
     "file": 0.3,
     "coverage": 4.0,
     "titled": 4.0,
-    "meaning": 12.0,
 }
+DOCUMENT_MEANING: Final[Mapping[VectorSet, float]] = {"static": 12.0, "sentences": 18.0}
 """Round numbers, chosen before anything was measured; see `documents` for why they stayed."""
 DOCUMENT_SIGNALS: Final[Mapping[str, str]] = {
     "text": "The chunk contains the query's words; rare words count more than common ones (BM25).",
