@@ -232,7 +232,9 @@ def _conversations(plan: Plan, data: Path, embedder: Remembering | None) -> Iter
     given = trials.load(data)
     for store in question_sets.conversations(data):
         view = view_of_store(store, embedder)
-        turns = sorted((turn for turn in given.turns if turn.conv == store.name), key=lambda turn: turn.position)
+        turns = sorted(
+            (turn for turn in given.turns if turn.conv == store.name), key=lambda turn: turn.position
+        )
         messages = [_message(turn) for turn in turns]
         _fill(index := SearchIndex(), messages, embedder)
         for question in store.questions[:: plan.size(1, 40)]:

@@ -90,7 +90,7 @@ class View:
         self.ordinary: dict[str, Any] = {}
         """The last comparison with ordinary prompts, by space; see `ranking.ordinary`."""
         self._common: dict[str, Floats] = {}
-        self._alike: dict[str, float] = {}
+        self._alike: dict[tuple[str, int], float] = {}
 
     def prepare(self) -> Slices[None]:
         """Calculate and cache what every query needs."""
@@ -111,23 +111,20 @@ class View:
 
     def neighbours_alike(self, space: str) -> float:
         """Return by how much the mean cosine of neighbours exceeds that of any two rows; 0 without vectors."""
-        if space not in self._alike:
-            self._alike[space] = self._compare_neighbours(space)
-        return self._alike[space]
-
-    def _compare_neighbours(self, space: str) -> float:
         found, order = self.corpus.vectors(space), self.neighbours.order
         if found is None or len(order) <= 1:
             return 0.0
         values, scales, has = found
-        places = np.linspace(0, len(order) - 2, min(len(order) - 1, _PAIRS)).astype(np.intp)
-        one, other = order[places], order[places + 1]
-        there = has[one] & has[other]
-        one, other = one[there], other[there]
-        if not len(one):
-            return 0.0
-        first, second = (values[rows] * scales[rows][:, None] for rows in (one, other))
-        return float(np.vecdot(first, second).mean() - first.mean(axis=0) @ second.mean(axis=0))
+        known = space, int(np.count_nonzero(has & self.visible))
+        if known not in self._alike:
+            places = np.linspace(0, len(order) - 2, min(len(order) - 1, _PAIRS)).astype(np.intp)
+            pairs = np.stack((order[places], order[places + 1]))
+            pairs = pairs[:, has[pairs].all(axis=0)]
+            first, second = values[pairs] * scales[pairs][..., None]
+            count = max(1, len(first))
+            alike = float(np.vecdot(first, second).sum()) / count
+            self._alike = {known: alike - float(first.sum(axis=0) @ second.sum(axis=0)) / count**2}
+        return self._alike[known]
 
     def postings(self, field: str, term: str) -> tuple[Rows, Floats]:
         """Return the visible rows that hold ``term``, and how often."""
