@@ -1,4 +1,4 @@
-"""Make the vectors of the ordinary prompts for MiniLM anew, and the mean for each model: `python -m bench.ordinary MODELS`.
+"""Make the vectors of the ordinary prompts for MiniLM anew, and means: `python -m bench.ordinary MODELS`.
 
 MODELS is the folder in which MiniLM is installed.
 """

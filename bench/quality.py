@@ -1,4 +1,4 @@
-"""How well each kind of text is found, in one table: a row for each set of questions, a column for each embedder.
+"""How well each kind of text is found: a row for each set of questions, a column for each embedder.
 
     python -m bench quality [--data DIR]
 
@@ -30,7 +30,7 @@ from bench.documents import Library
 from bench.harness import Plan, Report, Table
 from bench.headings import documents_of
 from bench.present_state import NOTES, cases, commands, embedders, series
-from bench.question_sets import Question, Store
+from bench.question_sets import Question
 from bench.relevance import query_of, view_of_store
 from bench.retrieval import DEPTHS, NOTHING
 from greenroom.actors.core.replies.grades import WEAK

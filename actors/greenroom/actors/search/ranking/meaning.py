@@ -35,7 +35,7 @@ _NAME = 0.3
 _EPSILON = 1e-9
 _COMMON: Final = 0.1
 _SPREAD: Final = 1.1
-"""A model whose mean is not known: what its cosines have in common, and a factor for the rest (as MiniLM's)."""
+"""Of a model whose mean is not known: what its cosines have in common, and a factor for the rest."""
 
 
 def word_weights(
@@ -122,8 +122,8 @@ def cosines(view: View, space: str, query: Floats) -> Slices[Cosines | None]:
 def _add_common(
     common: Floats, some: Any, numbers: Floats, mean: Floats, scales: Floats, has: npt.NDArray[np.bool_]
 ) -> None:
-    """Calculate what rows have in common with the mean, unless it is known. A row without a vector may get one."""
-    if np.isnan(common[some]).any():
+    """Calculate what rows have in common with the mean, unless it is known."""
+    if np.isnan(common[some]).any():  # rows without a vector stay unknown, for they may get one
         common[some] = np.where(has, np.vecdot(numbers, mean) * scales, np.float32(np.nan))
 
 

@@ -104,13 +104,13 @@ class View:
         return _BYTES_A_ROW * len(self.visible)
 
     def common(self, space: str) -> Floats:
-        """Return the known products of the rows' vectors with the mean of their space, to be filled; else nan."""
+        """Return the products of the rows' vectors with the mean, to be filled; nan if not known."""
         if space not in self._common:
             self._common[space] = np.full(len(self.visible), np.nan, np.float32)
         return self._common[space]
 
     def neighbours_alike(self, space: str) -> float:
-        """Return by how much the mean cosine of neighbours exceeds that of any two rows; 0 without vectors."""
+        """Return by how much the mean cosine of neighbours exceeds that of any two rows."""
         found, order = self.corpus.vectors(space), self.neighbours.order
         if found is None or len(order) <= 1:
             return 0.0

@@ -77,7 +77,7 @@ class Match(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The matches that reach the threshold, and messages without a word of the query that do not; best first."""
+    """The matches, and what is near in meaning but shares no word and misses the threshold."""
 
     matches: list[Match]
     by_meaning: list[Match]
