@@ -271,7 +271,7 @@ def _had_any(found: RootSearchResult) -> bool:
 
 
 def _is_weak(outcome: SearchResult) -> bool:
-    """Return whether the list has too small a chance of a right answer, by the least of its roots' bounds."""
+    """Return whether too small a chance of a right answer makes the list weak."""
     bounds = [WEAK[each.model] for each in outcome.found if each.model in WEAK]
     return sum(each.relevance for each in outcome.hits) < min(bounds, default=0.0)
 

@@ -210,7 +210,7 @@ def _vectors(query: RankQuery) -> VectorSet:
 
 
 def _by_coverage(view: Chunks, coverage: Floats, groups: Sequence[Group], unknown: Sequence[str]) -> Floats:
-    """Return the square of the share of the query that each row has; words that no chunk has count, too."""
+    """Return the squared share of the query in each row, unknown words included."""
     known = sum(group.weight for group in groups)
     missing = len(unknown) * idf(0, max(FEW, view.count))
     share = np.minimum(coverage, np.float32(1)) * np.float32(known / ((known + missing) or 1.0))

@@ -16,6 +16,6 @@ MEANS: Final = Path(__file__).parent / "ordinary_prompts" / "means.safetensors"
 
 @functools.cache
 def mean_of(space: str) -> Floats | None:
-    """Return the mean of the unit vectors of ordinary prompts; None if the space is not known."""
+    """Return the mean of ordinary prompts' unit vectors; None for an unknown space."""
     found = read_tensors(MEANS).get(space)
     return None if found is None else np.array(found, np.float32)

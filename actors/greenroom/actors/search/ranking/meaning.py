@@ -81,7 +81,7 @@ def query_vector(vectors: QueryVectors, weights: Floats) -> Floats | None:
 
 
 class Cosines(NamedTuple):
-    """The cosine of each row with the query, as the vectors are and with their mean taken out."""
+    """Each row's cosine with the query, plain and with the mean taken out."""
 
     plain: Floats
     centred: Floats
@@ -128,7 +128,7 @@ def _add_common(
 
 
 def _centre(plain: Floats, common: Floats, query: Floats, mean: Floats) -> Floats:
-    """Return the cosines of the vectors without their mean, from the products of the whole vectors."""
+    """Return the cosines without the mean, from the products of whole vectors."""
     length = np.float32(mean @ mean)
     own = np.float32(query @ mean)
     lengths = np.sqrt(np.maximum(1 - 2 * common + length, np.float32(_EPSILON)))

@@ -104,7 +104,7 @@ class View:
         return _BYTES_A_ROW * len(self.visible)
 
     def common(self, space: str) -> Floats:
-        """Return the products of the rows' vectors with the mean, to be filled; nan if not known."""
+        """Return the rows' products with the mean vector; nan where not known yet."""
         if space not in self._common:
             self._common[space] = np.full(len(self.visible), np.nan, np.float32)
         return self._common[space]

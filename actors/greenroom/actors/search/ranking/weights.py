@@ -161,8 +161,8 @@ _ALONE: Final = 4.0
 def weigh_neighbours(table: Mapping[str, float], alike: float) -> Mapping[str, float]:
     """Return the weights for messages whose neighbours' cosine exceeds that of any two by ``alike``.
 
-    In a conversation a message is found by what is said around it. Where every message is about something
-    else, what is around it says nothing, and meaning says more.
+    In a conversation the messages around one help to find it. Where each message is about something else,
+    they are noise, and meaning counts for more.
     """
     share = min(1.0, max(0.0, alike / _ALIKE))
     found = dict(table)

@@ -88,7 +88,7 @@ def search(
 
 @dataclass(slots=True)
 class _Room:
-    """What is left for the messages of a reply, and how many characters of each a preview scans."""
+    """The bytes that are left in a reply, and the characters that a preview scans."""
 
     scanned: int
     left: int = message_log.PAGE_BYTES

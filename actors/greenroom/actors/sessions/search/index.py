@@ -77,7 +77,7 @@ class Match(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The matches, and what is near in meaning but shares no word and misses the threshold."""
+    """The matches, and messages near in meaning that share no word with the query."""
 
     matches: list[Match]
     by_meaning: list[Match]
