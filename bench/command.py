@@ -51,6 +51,7 @@ NAMES = (
     "retrieval",
     "present_state",
     "quality",
+    "ablation",
     "negation",
     "documents",
     "code",
