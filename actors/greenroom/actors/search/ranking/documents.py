@@ -51,16 +51,16 @@ _SCALES: Final[Mapping[str, tuple[float, float]]] = {
     "words": (1.42, 0.325),
     "both, static": (1.89, 0.611),
     "meaning, static": (1.12, 0.290),
-    "both, sentences": (1.88, 0.477),
-    "meaning, sentences": (0.74, 0.162),
+    "both, sentences": (2.00, 0.600),
+    "meaning, sentences": (1.36, 0.330),
 }
 """For each kind of comparison: the share with a score of 0.5, and the width; one width above, it is 0.73."""
 _MATCHES: Final[Mapping[str, float]] = {
     "words": 0.34,
     "both, static": -0.20,
     "meaning, static": 0.12,
-    "both, sentences": 0.30,
-    "meaning, sentences": 0.20,
+    "both, sentences": -0.04,
+    "meaning, sentences": 0.14,
 }
 """For each kind of comparison: the share with a match of 0.5.
 
