@@ -51,7 +51,7 @@ def run(plan: Plan) -> Report:
 
 def rules(embedder: str) -> list[str]:
     """Return the rules that count with an embedder."""
-    column = weights.VECTOR_SETS.index(VECTORS[embedder])  # type: ignore[arg-type]  # one of these names
+    column = weights.VECTOR_SETS.index(VECTORS[embedder])
     named = [name for name in weights.SIGNALS if any(table.get(name, _NONE)[column] for table in _tables())]
     return [*named, *_OTHERS]
 
