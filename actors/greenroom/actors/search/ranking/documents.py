@@ -44,7 +44,7 @@ from greenroom.actors.search.ranking.query import RankQuery
 from greenroom.actors.search.ranking.spelling import find_corrections
 from greenroom.actors.search.ranking.sums import RankedRow, SignalSum, find_place, logistic, weigh
 from greenroom.actors.search.ranking.view import Floats
-from greenroom.actors.search.ranking.weights import DOCUMENT_MEANING, DOCUMENT_WEIGHTS, VectorSet
+from greenroom.actors.search.ranking.weights import DOCUMENT_WEIGHTS, SENTENCES_MEAN
 from greenroom.runtime import Slices
 
 _SCALES: Final[Mapping[str, tuple[float, float]]] = {
@@ -157,7 +157,8 @@ def rank_chunks(
         yield from _add_words(view, groups, strengths, coverage)
     if cosine is not None:
         strengths.scale(_by_coverage(view, coverage, groups, unknown))
-        strengths.add("meaning", np.float32(DOCUMENT_MEANING[_vectors(query)]) * cosine)
+        of_sentences = _vectors(query) == "sentences"
+        _add(strengths, {"meaning": cosine}, times=SENTENCES_MEAN if of_sentences else 1.0)
     strength = strengths.total
     yield
     worth = EVEN + (0.0 if only == "meaning" else sum(group.weight for group in groups))
@@ -204,7 +205,7 @@ def _compared(query: RankQuery, only: str | None) -> str:
     return f"{only or 'both'}, {_vectors(query)}"
 
 
-def _vectors(query: RankQuery) -> VectorSet:
+def _vectors(query: RankQuery) -> str:
     assert query.vectors is not None, "meaning was compared"
     return "static" if query.vectors.sentence is None else "sentences"
 

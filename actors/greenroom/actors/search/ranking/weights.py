@@ -181,8 +181,8 @@ DOCUMENT_WEIGHTS: Final[Mapping[str, float]] = {
     "file": 0.3,
     "coverage": 4.0,
     "titled": 4.0,
+    "meaning": 12.0,
 }
-DOCUMENT_MEANING: Final[Mapping[VectorSet, float]] = {"static": 12.0, "sentences": 18.0}
 """Round numbers, chosen before anything was measured; see `documents` for why they stayed."""
 DOCUMENT_SIGNALS: Final[Mapping[str, str]] = {
     "text": "The chunk contains the query's words; rare words count more than common ones (BM25).",
@@ -192,9 +192,12 @@ DOCUMENT_SIGNALS: Final[Mapping[str, str]] = {
     "file": "The whole document is about the query (BM25 of all its chunks together).",
     "coverage": "The share of the query, by rarity, that the chunk and its headings contain.",
     "titled": "The nearest heading is the query, or a share of it (both ways, by rarity).",
-    "meaning": "The chunk means what the query means, in whatever words (cosine).",
+    "meaning": "The chunk means what the query means, in whatever words (cosine; of sentences times 1.5).",
 }
 """The signals of chunks of documents, with the reason for each."""
+
+SENTENCES_MEAN: Final = 1.5
+"""Vectors of sentences tell so many times as much as those of words."""
 
 # -- source code -------------------------------------------------------------------------------
 
