@@ -29,7 +29,7 @@ from bench.document_relevance import view_of_library
 from bench.documents import Library
 from bench.harness import Plan, Report, Table
 from bench.headings import documents_of
-from bench.present_state import NOTES, cases, commands, embedders, series
+from bench.present_state import NOTES, asked_cases, commands, embedders, series
 from bench.question_sets import Question
 from bench.relevance import query_of, view_of_store
 from bench.retrieval import DEPTHS, NOTHING
@@ -110,9 +110,9 @@ def marks(plan: Plan, embedder: Remembering | None) -> Iterator[Mark]:
 
 
 def _commands(plan: Plan, embedder: Remembering | None) -> Iterator[Mark]:
-    for case in cases(commands(), embedder, plan):
+    for case in asked_cases(commands(), embedder, plan):
         yield _found(f"{case.question.group} R@10", case, TEN)
-    for case in cases(series(), embedder, plan):
+    for case in asked_cases(series(), embedder, plan):
         yield _found(f"{case.question.group} R@1", case, 1)
 
 
@@ -124,7 +124,7 @@ def _notes(plan: Plan, embedder: Remembering | None) -> Iterator[Mark]:
     stores = question_sets.pairs_of_worlds(NOTES)
     for title, some in (("notes", stores), ("unseen notes", unseen), ("notes among 1,800", [large])):
         for store in some:
-            for case in cases(store, embedder, plan):
+            for case in asked_cases(store, embedder, plan):
                 group = case.question.group
                 if title != "notes among 1,800" or group in {"paraphrase", "plain"}:
                     depth = DEPTHS[group]

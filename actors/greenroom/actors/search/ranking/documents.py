@@ -70,7 +70,7 @@ _FLOORS: Final[Mapping[str, float]] = {
     "words": 0.06,
     "both, static": 0.06,
     "meaning, static": 0.06,
-    "both, sentences": 0.04,
+    "both, sentences": 0.043,
     "meaning, sentences": 0.04,
 }
 """For each kind of comparison: if the best score is lower than this, nothing is an answer.
