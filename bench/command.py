@@ -53,6 +53,8 @@ NAMES = (
     "embedding",
     "retrieval",
     "present_state",
+    "quality",
+    "ablation",
     "negation",
     "documents",
     "code",

@@ -210,12 +210,14 @@ class SearchResults(PartialReply, frozen=True, kw_only=True):
     """Answers `SearchContext`; ``truncated``: visible messages or matches were left out.
 
     ``partial``: the search used words only, or some messages were not compared by meaning; a later search may
-    find more.
+    find more. ``by_meaning``: the messages nearest in meaning that share no word with the query and have less
+    than the threshold; ``message_count`` leaves them out.
     """
 
-    lists: ClassVar[tuple[str, ...]] = ("results",)
+    lists: ClassVar[tuple[str, ...]] = ("results", "by_meaning")
 
     results: list[SearchHit]
+    by_meaning: list[SearchHit] = []
     query: str
     threshold: float
     search_scope: VisibilityFilter
