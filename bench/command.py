@@ -56,6 +56,7 @@ NAMES = (
     "compress",
     "similar",
     "workspace",
+    "code_calls",
     "knowledge",
     "index",
     "memory_map",
