@@ -103,7 +103,8 @@ def describe(
 def _state(repository: CorpusRepository, record: LeaseRecord, context: Context) -> WorkspaceState:
     is_kept = record.is_held(context.now)
     is_right = is_kept and record.state == "watching"
-    indexed = repository.header.documents
+    header = repository.header
+    indexed = header.documents
     of = None if record.of is None else max(record.of, indexed)
     return WorkspaceState(
         state=record.state if is_kept else "unwatched",
@@ -111,4 +112,5 @@ def _state(repository: CorpusRepository, record: LeaseRecord, context: Context) 
         of=indexed if is_right and not record.is_partial else of,
         as_of=optional_datetime(context.now if is_right else record.as_of),
         left_out=record.left_out,
+        version=f"{header.indexed_at}-{header.next_chunk}-{header.documents}-{header.file_bytes}",
     )

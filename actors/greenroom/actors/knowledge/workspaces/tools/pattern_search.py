@@ -30,7 +30,7 @@ from greenroom.actors.knowledge.workspaces.tools.workspace_facts import (
     Shown,
     add_masked,
     describe_lines,
-    list_documents,
+    list_files,
     read_facts,
 )
 from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
@@ -145,7 +145,7 @@ class CodeSearch(
         """
         matched = Matches()
         root = workspace.row.root or ""
-        files = sorted(await list_documents(client, workspace), key=lambda each: each.path)
+        files = await list_files(client, workspace)
         with trio.move_on_after(SECONDS) as time:
             async with open_parsers(FILE_SECONDS) as parsers:
                 for batch in _batches(each for each in files if is_wanted(each.path)):
