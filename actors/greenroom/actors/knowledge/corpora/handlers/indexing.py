@@ -105,6 +105,7 @@ def put(
     context.put(where, fresh)
     records.put_masked(context, repository.header.root, fresh, old)
     repository.count_reader(document.path, fresh.reader, 1)
+    repository.note_names(number, fresh, request.facts)
     if old is not None:
         repository.count_reader(document.path, old.reader, -1)
     context.put(records.number_key(number), where)
@@ -242,6 +243,7 @@ def remove(
         header = count_document(header, document, -1)
         context.delete(records.path_key(path))
         repository.count_reader(path, document.reader, -1)
+        repository.note_names(document.number, None, None)
         context.delete(records.number_key(document.number))
         context.delete(records.facts_key(document.number))
         records.delete_masked(context, document)
@@ -366,6 +368,7 @@ def discard(repository: CorpusRepository, _: corpus_requests.DiscardCorpus, cont
     repository.index.unload()
     repository.entities = EntityTable()
     repository.readers = None
+    repository.paths = repository.symbols = None
     repository.runs = {}
     context.cancel_timer(index_module.TIMER)
     context.cancel_timer(mentions.TIMER)

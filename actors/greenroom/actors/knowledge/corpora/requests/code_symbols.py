@@ -139,6 +139,36 @@ class ReadFacts(Message[FactsRead], frozen=True, kw_only=True):
     paths: list[str] = msgspec.field(default_factory=list)
 
 
+class NamedFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """Reply to `FindNamed`.
+
+    Attributes:
+        files: Facts of the files with the first definitions, and of files with uses.
+        using: The files with uses, in the order in which they are shown; empty if ``is_whole``.
+        is_whole: Whether these are all files that have the names.
+        definitions: How many definitions there are.
+        references: How many uses there are, by name alone.
+    """
+
+    files: list[FactsOfFile]
+    using: list[str]
+    is_whole: bool
+    definitions: int
+    references: int
+
+
+class FindNamed(Message[NamedFiles | None], frozen=True, kw_only=True):
+    """Find the files that define and use names without wildcards; not a tool.
+
+    While names are still being read, the reply is None: ask again.
+    """
+
+    corpus: CorpusName
+    names: list[str]
+    kind: Kind | None = None
+    limit: int = 20
+
+
 class OutlineMade(CodeReply, frozen=True, kw_only=True):
     """Reply to `Outline`.
 
