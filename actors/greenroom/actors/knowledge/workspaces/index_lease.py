@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib import import_module
 from math import inf
@@ -77,6 +77,10 @@ class Workspaces:
             indexer = self._indexers[row.key] = Indexer(self._runtime, principal, row, closed)
             self._nursery.start_soon(self._run, indexer)
         return indexer
+
+    def start_soon(self, task: Callable[[], Awaitable[None]]) -> None:
+        """Start a task that ends with the workspaces."""
+        self._nursery.start_soon(task)
 
     async def _run(self, indexer: Indexer) -> None:
         try:

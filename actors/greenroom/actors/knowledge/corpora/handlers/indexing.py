@@ -100,6 +100,7 @@ def put(
         reader=request.reader,
         masking=document.masking,
         masked=document.masked[: records.MOST_MASKED],
+        marks=document.marks if len(document.marks) <= records.MOST_MASKED else [],
     )
     where = records.path_key(document.path)
     context.put(where, fresh)
@@ -322,6 +323,7 @@ def _make_row(document: DocumentRecord | DocumentSummary) -> corpus_requests.Doc
         reader=document.reader,
         masking=document.masking,
         masked=document.masked,
+        marks=document.marks,
     )
 
 
