@@ -1,4 +1,4 @@
-"""Processes that search files; one is kept for the next search, since its start takes 0.3 s."""
+"""Processes that search files; one is kept, since its start takes 0.3 s."""
 
 from __future__ import annotations
 

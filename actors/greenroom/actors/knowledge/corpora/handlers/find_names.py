@@ -134,7 +134,7 @@ def _fill(repository: CorpusRepository, context: Context) -> Slices[SymbolTable 
 def _find_importing(
     table: SymbolTable, found: Iterable[_Named], defining: Iterable[int], paths: Mapping[int, str]
 ) -> set[int]:
-    """Return the files that import the names, or by its name a file that defines one."""
+    """Return the files that import the names, or a file that defines one."""
     from greenroom.actors.knowledge.corpora.storage.symbol_table import MODULE  # noqa: PLC0415 - already loaded
 
     importing = {number for each in found for number in each.importing["file"].tolist()}
@@ -162,7 +162,7 @@ def _cut(numbers: Sequence[int], found: Iterable[_Named]) -> list[int]:
 
 
 def _choose_definitions(found: Iterable[_Named], paths: Mapping[int, str], limit: int) -> Iterator[int]:
-    """Yield the files of the first definitions: of the first names, in the fewest scopes, by path."""
+    """Yield the files of the first definitions, as they are shown."""
     room = limit
     for each in found:
         rows = each.wanted

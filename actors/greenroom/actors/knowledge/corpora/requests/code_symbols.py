@@ -71,6 +71,7 @@ class SymbolsFound(CodeReply, frozen=True, kw_only=True):
     Attributes:
         matched: ``fuzzy``: nothing has this name, so similar names were searched.
         names: The similar names, best first; absent if the name itself was found.
+        total_references: How many uses there are; if ``is_cut``, by their names alone.
         is_cut: Whether there are more files than were searched.
         in_text: If there is no definition: lines of files without symbols that have the name.
     """

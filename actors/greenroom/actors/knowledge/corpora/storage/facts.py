@@ -134,7 +134,7 @@ def read_facts(repository: CorpusRepository, request: ReadFacts, context: Contex
 def _find_named(
     repository: CorpusRepository, request: ReadFacts, paths: Mapping[int, str], context: Context
 ) -> Slices[list[tuple[int, str]] | None]:
-    """Return the numbers and paths of requested files in order; None if all files are requested."""
+    """Return the numbers and paths of requested files; None for all files."""
     if not (request.path or request.paths):
         return None
     found: list[tuple[int, str]] = []

@@ -1,7 +1,7 @@
-"""Which files of a workspace define, use and import a name, and how often: a table in memory.
+"""A table in memory: which files of a workspace define, use and import a name.
 
-Names are hashes of this process, so two names may rarely have the same rows. Whoever asks reads the facts of
-the files that are found, and these tell.
+Names are hashes of this process, so two names may rarely have the same rows. The facts of the files that are
+found tell.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ is the number of scopes around a definition.
 
 
 class _Part(NamedTuple):
-    """Rows of some files, sorted by name; their ``file`` is a slot, which is a file as it was once put."""
+    """Rows of some files by name; their ``file`` is a slot: a file as it was put."""
 
     names: NDArray[np.uint32]
     rows: Rows
@@ -96,7 +96,7 @@ class SymbolTable:
             self._pack()
 
     def _add(self, slot: int, names: FileNames) -> None:
-        """Add the rows of a file; of a use and an import one for each way in which it is written."""
+        """Add the rows of a file, for each way in which a use is written."""
         exact, owners, rows = _exact, _owners, self._rows
         for each in names.symbols:
             path = f"{each.scope}.{each.name}" if each.scope else each.name
@@ -135,7 +135,7 @@ class SymbolTable:
         return rows
 
     def _pack(self) -> None:
-        """Sort the rows of the files that were put last; join them with a small part."""
+        """Sort the newest rows, and join them with a small part."""
         names, rows = np.array(self._names, np.uint32), np.array(self._rows, _ROW)
         if self._parts and len(self._parts[-1].names) < len(names):
             small = self._parts.pop()

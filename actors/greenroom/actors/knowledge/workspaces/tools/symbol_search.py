@@ -283,7 +283,7 @@ class _Use(msgspec.Struct, frozen=True):
 
 
 def _find_uses(lasts: _Lasts, file: _File) -> Iterator[_Use]:
-    """Yield what may be a file's uses of names; include aliases that may mean the same symbols."""
+    """Yield what may be a file's uses of names, also by aliases."""
     imports = [each for each in file.source.imports if lasts.has(each.name) and each.name != "*"]
     aliases = {each.alias for each in imports if each.alias}
     yield from (_Use(file, each) for each in imports)

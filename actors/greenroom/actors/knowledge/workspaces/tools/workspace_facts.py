@@ -72,7 +72,7 @@ async def read_facts(
 
 
 class _Listing(msgspec.Struct):
-    """The files of one version of a workspace's index, and their places as the manifests were then."""
+    """The files of one version of an index, and their places with those manifests."""
 
     version: str
     documents: list[DocumentListed]
