@@ -196,7 +196,7 @@ def index_all(client: Client, folder: Path, tree: SourceTree) -> Indexed:
     before = processor(client)
     most = owner_most = parsers = 0.0
     began = time.perf_counter()
-    for _ in _indexing(client):
+    for _ in indexing(client):
         owner_memory = memory_of(client.pid).anonymous
         memory = owner_memory
         used = 0.0
@@ -223,7 +223,7 @@ def index_all(client: Client, folder: Path, tree: SourceTree) -> Indexed:
     return Indexed(seconds, owner, parsers, most, owner_most, hold, corpus, kept)
 
 
-def _indexing(client: Client) -> Iterator[None]:
+def indexing(client: Client) -> Iterator[None]:
     """Begin, and go on until all is indexed; once at least, however soon that is."""
     last = time.perf_counter() + PATIENCE
     client.call(ToolCall("search_code_semantic", {"query": "anything at all"}))
@@ -316,7 +316,7 @@ def _sessions(folder: Path, turns: int) -> tuple[list[float], list[float]]:
 
 def _indexing_beside(client: Client, turn: Callable[[], list[float]], waits: list[float]) -> Iterator[None]:
     """Have turns taken while it is indexed."""
-    for _ in _indexing(client):
+    for _ in indexing(client):
         for _ in range(10):
             waits += turn()
             yield

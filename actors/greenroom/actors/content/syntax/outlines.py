@@ -64,7 +64,7 @@ def outline(sources: Iterable[Source], budget_tokens: int) -> Outline:
 
 
 def _fitting(files: Sequence[Source], room: int) -> list[_Line]:
-    """Return the lines that fit, each only with the line of its scope, which are lines of few files."""
+    """Return the lines that fit, each only with the line of its scope."""
     kept: list[tuple[int, int, _Line]] = []
     shown: set[tuple[int, str]] = set()
     heads = [(at, 0, next(_lines(at, source, with_sentences=False))) for at, source in enumerate(files)]

@@ -48,7 +48,7 @@ is the number of scopes around a definition.
 
 
 class _Part(NamedTuple):
-    """Rows of some files by name; their ``file`` is a slot: a file as it was put."""
+    """Sorted rows of some files; ``file`` is a slot: a file as it was put."""
 
     names: NDArray[np.uint32]
     rows: Rows

@@ -28,8 +28,8 @@ from greenroom.actors.knowledge.corpora.storage.facts import (
     make_symbol,
     unpack_defined,
     unpack_sources,
-    unpack_symbols,
 )
+from greenroom.actors.knowledge.corpora.storage.file_names import unpack_names
 from greenroom.actors.knowledge.workspaces.tools.names_in_text import find_in_text
 from greenroom.actors.knowledge.workspaces.tools.workspace_facts import (
     Shown,
@@ -190,7 +190,12 @@ def _unpack_chosen(found: NamedFiles) -> dict[str, Source]:
 def _find_alike(symbol: str, files: Sequence[FactsOfFile]) -> list[str]:
     from greenroom.actors.content.syntax.similar_names import find_similar_names  # noqa: PLC0415 - needed only if nothing has the name
 
-    paths = {each.path for file in files for each in unpack_symbols(file.packed)}
+    paths = {
+        f"{each.scope}.{each.name}" if each.scope else each.name
+        for file in files
+        if (names := unpack_names(file.packed)) is not None
+        for each in names.symbols
+    }
     return find_similar_names(symbol, paths, MAX_ALIKE)
 
 
