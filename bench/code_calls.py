@@ -37,6 +37,7 @@ _NAME: Final = re.compile(r"\b([A-Za-z_]\w{2,})\(")
 """A name that is defined or called: frequent ones are asked for more often."""
 _SEED: Final = 45
 _SHORT: Final = 1_000
+_BELOW: Final = 40
 
 
 class Spent(NamedTuple):
@@ -231,7 +232,8 @@ class _Rows:
         return self._texts[path]
 
     def _line_of(self, path: str, line: int) -> str:
-        return self._text_of(path).split("\n")[line - 1]
+        """Return a line and some below it: the names of an import may stand there."""
+        return "\n".join(self._text_of(path).split("\n")[line - 1 : line + _BELOW])
 
 
 def _echo(client: Client, count: int) -> float:
