@@ -7,6 +7,7 @@ for `LEASE_SECONDS` at most. The lease ends earlier if another process finds tha
 from __future__ import annotations
 
 from typing import Final
+from zlib import crc32
 
 import msgspec
 
@@ -97,7 +98,8 @@ def describe(
     repository.check(context.principal, request.corpus)
     unread = yield from repository.unread(context)
     state = _state(repository, context.get(records.KEEPER, LeaseRecord) or LeaseRecord(), context)
-    return msgspec.structs.replace(state, unread=unread)
+    readers = crc32(repr(sorted((repository.readers or {}).items())).encode())
+    return msgspec.structs.replace(state, unread=unread, version=f"{state.version}-{readers:x}")
 
 
 def _state(repository: CorpusRepository, record: LeaseRecord, context: Context) -> WorkspaceState:

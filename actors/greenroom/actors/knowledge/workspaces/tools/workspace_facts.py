@@ -109,11 +109,6 @@ async def _list_files(client: CodeClient, workspace: Workspace) -> _Listing:
     return listing
 
 
-async def list_documents(client: CodeClient, workspace: Workspace) -> list[DocumentListed]:
-    """Return all files indexed so far, with their current readers."""
-    return (await _list_all(client, workspace))[0]
-
-
 async def _list_all(client: CodeClient, workspace: Workspace) -> tuple[list[DocumentListed], bool]:
     """Return all files, and whether none of their records is damaged."""
     found: list[DocumentListed] = []
