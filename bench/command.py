@@ -61,6 +61,7 @@ NAMES = (
     "compress",
     "similar",
     "workspace",
+    "code_calls",
     "knowledge",
     "index",
     "memory_map",

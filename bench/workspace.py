@@ -100,19 +100,19 @@ def run(plan: Plan) -> Report:
     changes: list[float] = []
     with plan.folder() as folder:
         tree = write_tree(folder / "code", own_source(), plan.size(100_000_000, 400_000))
-        with _served(folder) as client:
-            indexed["own source"] = _index(client, folder, tree)
+        with served(folder) as client:
+            indexed["own source"] = index_all(client, folder, tree)
             asked["own source"] = _ask(client, tree, plan.size(QUESTIONS, 3))
     with plan.folder() as folder:
         tree = write_tree(folder / "code", library(), plan.size(25_000_000, 300_000))
-        with _served(folder) as client:
-            indexed["library"] = _index(client, folder, tree)
+        with served(folder) as client:
+            indexed["library"] = index_all(client, folder, tree)
             changes = _change(client, folder, tree, plan.size(CHANGES, 3))
         alone, beside = _sessions(folder, plan.size(TURNS, 20))
     with plan.folder() as folder:
         tree = write_tree(folder / "code", copies(), plan.size(125_000_000, 500_000))
-        with _served(folder) as client:
-            indexed["copies"] = _index(client, folder, tree)
+        with served(folder) as client:
+            indexed["copies"] = index_all(client, folder, tree)
             asked["copies"] = _ask(client, tree, plan.size(QUESTIONS, 3))
     return _report(indexed, asked, changes, (alone, beside))
 
@@ -182,17 +182,18 @@ def _report(
 
 
 @contextmanager
-def _served(folder: Path) -> Iterator[Client]:
+def served(folder: Path) -> Iterator[Client]:
+    """Serve the code of a folder from its data."""
     flags = (*_FLAGS, "--workspace", str((folder / "code").resolve()))
     with serving(greenroom(folder / "data", *flags)) as client:
         yield client
 
 
-def _index(client: Client, folder: Path, tree: SourceTree) -> Indexed:
+def index_all(client: Client, folder: Path, tree: SourceTree) -> Indexed:
     """Have everything indexed, and check that what was planted is found."""
     assert client.pid is not None
     server = psutil.Process(client.pid)
-    before = _processor(client)
+    before = processor(client)
     most = owner_most = parsers = 0.0
     began = time.perf_counter()
     for _ in indexing(client):
@@ -210,7 +211,7 @@ def _index(client: Client, folder: Path, tree: SourceTree) -> Indexed:
         most, owner_most = max(most, memory), max(owner_most, owner_memory)
         time.sleep(_LOOK_SECONDS)
     seconds = time.perf_counter() - began
-    owner = _processor(client) - before
+    owner = processor(client) - before
     hold = stats(folder)["dispatcher"]["longest_slice_ms"]
     corpus = check_indexed(client, tree)
     kept = (folder / "data" / "greenroom.mdb").stat().st_blocks * 512
@@ -251,7 +252,7 @@ def stats(folder: Path) -> Any:
     return json.loads(done.stdout)
 
 
-def _processor(client: Client) -> float:
+def processor(client: Client) -> float:
     """Return the seconds that the server has computed, to the microsecond; `psutil` tells hundredths."""
     assert client.pid is not None
     return time.clock_gettime((~client.pid << 3) | 2)  # the clock of a process, as `clock_getcpuclockid`
@@ -266,9 +267,9 @@ def _ask(client: Client, tree: SourceTree, count: int) -> Asked:
     for number in range(count + 1):
         planted = tree.planted[number % len(tree.planted)]
         words = "" if number < len(tree.planted) else f" again {number}"
-        began, used = time.perf_counter(), _processor(client)
+        began, used = time.perf_counter(), processor(client)
         told = client.call(ToolCall("search_code_semantic", {"query": planted.question + words}))
-        spent, wait = _processor(client) - used, time.perf_counter() - began
+        spent, wait = processor(client) - used, time.perf_counter() - began
         best = [each["file_path"] for each in told["results"][:3]]
         check(planted.path in best, f"{planted.question!r} is answered by {best}, not by {planted.path}")
         check(not told["cache_hit"], "it was asked before")

@@ -35,6 +35,10 @@ class Chunk(msgspec.Struct, frozen=True):
     page: int | None = None
 
 
+MarkPlace = tuple[int, int, bytes]
+"""Where the bytes of a masked value begin and end in its file, and the mark."""
+
+
 class Document(msgspec.Struct, frozen=True):
     """A document with its chunks, in their order.
 
@@ -46,6 +50,7 @@ class Document(msgspec.Struct, frozen=True):
             replies cannot report whether the file has changed.
         masking: The version of `documents.masking` that masked secrets; 0 for none.
         masked: The lines with masked values.
+        marks: The masked values of a text in UTF-8, see `documents.Marks`; empty if that is unknown.
     """
 
     path: DocumentPath
@@ -58,3 +63,4 @@ class Document(msgspec.Struct, frozen=True):
     is_file: bool = False
     masking: int = 0
     masked: list[int] = []
+    marks: list[MarkPlace] = []

@@ -37,6 +37,13 @@ class Masked(NamedTuple):
     lines: list[int]
     marks: list[_Mark]
 
+    def as_marks(self) -> Marks:
+        """Return the marks without the bytes."""
+        places = [
+            (each.value_first, each.value_last, self.data[each.first : each.last]) for each in self.marks
+        ]
+        return Marks(places, self.lines)
+
     def in_file(self, at: int) -> int:
         """Map an offset to the file's own bytes; a mark maps to its value's start."""
         number = bisect_right(self.marks, at, key=lambda mark: mark.first) - 1
@@ -64,9 +71,7 @@ class Marks(msgspec.Struct, frozen=True, array_like=True):
 
 def find_marks(data: bytes) -> Marks:
     """Return the marks for the secrets in a file."""
-    found = mask_bytes(data)
-    places = [(each.value_first, each.value_last, found.data[each.first : each.last]) for each in found.marks]
-    return Marks(places, found.lines)
+    return mask_bytes(data).as_marks()
 
 
 def mask_bytes(data: bytes) -> Masked:

@@ -80,12 +80,17 @@ class _File:
 
     def is_parameter(self, name: str, symbol: str) -> bool:
         """Return whether a name is a parameter of an enclosing function."""
-        forms = _parameter(name, is_last=self.language.type_is_first)
-        return any(
-            known.kind in {"function", "method"} and forms.search(known.signature)
+        signatures = [
+            known.signature
             for scope in _around(symbol)
             if (known := self.symbols.get(scope)) is not None
-        )
+            and known.kind in {"function", "method"}
+            and name in known.signature
+        ]
+        if not signatures:
+            return False
+        forms = _parameter(name, is_last=self.language.type_is_first)
+        return any(forms.search(each) for each in signatures)
 
 
 class Meanings:

@@ -11,6 +11,8 @@ from greenroom.actors.content.syntax.source import Kind, Source, Symbol
 from greenroom.actors.core.replies.paging import BYTES_PER_TOKEN, tokens_of_size
 
 MAX_SIGNATURE: Final = 120
+_SHORTEST: Final = 3
+"""No line has fewer bytes."""
 _ORDER: Final[tuple[tuple[Kind, ...], ...]] = (
     ("class", "interface", "trait", "struct", "module"),
     ("function", "method", "enum"),
@@ -48,32 +50,46 @@ def outline(sources: Iterable[Source], budget_tokens: int) -> Outline:
     """
     files = sorted(sources, key=lambda source: source.path)
     room = budget_tokens * BYTES_PER_TOKEN
-    for with_sentences in (True, False):
-        lines = [
-            line
-            for at, source in enumerate(files)
-            for line in _lines(at, source, with_sentences=with_sentences)
-        ]
-        if sum(_size(line) for line in lines) <= room:
-            return _outline(lines, lines)
-    return _outline(_fitting(lines, room), lines)
+    known = sum(len(source.symbols) for source in files)
+    if (known + len(files)) * _SHORTEST <= room:
+        for with_sentences in (True, False):
+            lines = [
+                line
+                for at, source in enumerate(files)
+                for line in _lines(at, source, with_sentences=with_sentences)
+            ]
+            if sum(_size(line) for line in lines) <= room:
+                return _outline(lines, known)
+    return _outline(_fitting(files, room), known)
 
 
-def _fitting(lines: Sequence[_Line], room: int) -> list[_Line]:
+def _fitting(files: Sequence[Source], room: int) -> list[_Line]:
     """Return the lines that fit, each only with the line of its scope."""
+    kept: list[tuple[int, int, _Line]] = []
     shown: set[tuple[int, str]] = set()
-    kept: list[int] = []
-    for at in sorted(range(len(lines)), key=lambda at: lines[at].rank):
-        line = lines[at]
-        if _size(line) <= room and (line.path == "" or (line.file, line.above) in shown):
-            shown.add((line.file, line.path))
-            kept.append(at)
+    heads = [(at, 0, next(_lines(at, source, with_sentences=False))) for at, source in enumerate(files)]
+    for found in sorted(heads, key=lambda each: each[2].rank):
+        if _size(found[2]) <= room:
+            room -= _size(found[2])
+            shown.add((found[0], ""))
+            kept.append(found)
+    members = [
+        (at, place, line)
+        for at, _, _ in sorted(kept, key=lambda each: each[0])
+        for place, line in enumerate(_lines(at, files[at], with_sentences=False))
+        if place
+    ]
+    for found in sorted(members, key=lambda each: each[2].rank):
+        line = found[2]
+        if _size(line) <= room and (line.file, line.above) in shown:
             room -= _size(line)
-    return [lines[at] for at in sorted(kept)]
+            shown.add((line.file, line.path))
+            kept.append(found)
+    return [line for _, _, line in sorted(kept, key=lambda each: each[:2])]
 
 
-def _outline(kept: Sequence[_Line], lines: Sequence[_Line]) -> Outline:
-    shown, known = (sum(1 for line in each if line.path) for each in (kept, lines))
+def _outline(kept: Sequence[_Line], known: int) -> Outline:
+    shown = sum(1 for line in kept if line.path)
     return Outline(
         text="\n".join(line.text for line in kept),
         shown=shown,

@@ -1,7 +1,8 @@
 """Search the bytes of a file: string literals, lines, and queries of tree-sitter.
 
-A hostile pattern in a hostile file may take long, so this module runs in a process that can be killed. RE2
-matches expressions in linear time; other engines do not, so queries may not contain expressions.
+A hostile pattern in a hostile file may take long, so files are searched in a process that can be killed. RE2
+matches expressions in linear time and lets other threads run; other engines do not, so queries may not have
+expressions. `make_sieve` needs no process: it passes over most files, whose sending would take longer.
 """
 
 from __future__ import annotations
@@ -76,8 +77,8 @@ def search_bytes(pattern: Pattern, path: str, data: bytes, most: int = MAX_FOUND
 def make_sieve(pattern: Pattern) -> Callable[[bytes], bool] | None:
     """Return a quick test of a file's bytes, or None if there is none.
 
-    False means that the pattern matches nothing there. The test holds for files without
-    secrets: `search_bytes` masks those.
+    False means that the pattern matches nothing there. The bytes must have their secrets masked, as
+    `search_bytes` masks them.
 
     Raises:
         PatternError: the pattern is malformed.

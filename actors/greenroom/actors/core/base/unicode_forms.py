@@ -90,8 +90,11 @@ def starts_with(text: str, prefix: str) -> bool:
 
 
 def compose_bytes(text: bytes) -> bytes:
-    """Return the composed form (NFC) of UTF-8."""
-    return text if text.isascii() else compose(text.decode()).encode()
+    """Return the composed form (NFC) of UTF-8; no character joins another line."""
+    if text.isascii():
+        return text
+    lines = text.split(b"\n")
+    return b"\n".join([line if line.isascii() else compose(line.decode()).encode() for line in lines])
 
 
 def _normalized(form: Literal["NFC", "NFD"], text: str) -> str:

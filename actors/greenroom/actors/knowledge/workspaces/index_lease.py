@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib import import_module
 from math import inf
@@ -22,6 +22,7 @@ from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.base.threads import read_in_thread
 from greenroom.actors.knowledge.corpora.handlers.lease import RENEW_SECONDS
 from greenroom.actors.knowledge.corpora.requests.catalogue import corpus_address
+from greenroom.actors.knowledge.corpora.requests.code_symbols import FindNamed
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import CorpusRow
 from greenroom.actors.knowledge.corpora.requests.ingestion import DocumentsIngested
 from greenroom.actors.knowledge.corpora.requests.workspace import (
@@ -77,6 +78,10 @@ class Workspaces:
             indexer = self._indexers[row.key] = Indexer(self._runtime, principal, row, closed)
             self._nursery.start_soon(self._run, indexer)
         return indexer
+
+    def start_soon(self, task: Callable[[], Awaitable[None]]) -> None:
+        """Start a task that ends with the workspaces."""
+        self._nursery.start_soon(task)
 
     async def _run(self, indexer: Indexer) -> None:
         try:
@@ -168,6 +173,7 @@ class Indexer:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._renew_lease, nursery.cancel_scope)
             nursery.start_soon(self._renew_outdated)
+            nursery.start_soon(self._read_names)
             await self._watch()
             nursery.cancel_scope.cancel()
         if self._state == "unwatched":
@@ -293,6 +299,16 @@ class Indexer:
         self.settled.set()
         self._outdated |= ingestion.outdated
         self._has_outdated.set()
+
+    async def _read_names(self) -> None:
+        """Read the names of a settled workspace, before a search waits for that."""
+        await self.settled.wait()
+        request = FindNamed(corpus=self._row.full_name, names=[])
+        with suppress(GreenroomError):
+            while (
+                await self._runtime.ask(corpus_address(self._row), request, principal=self._principal) is None
+            ):
+                pass
 
     async def _renew_outdated(self) -> None:
         while True:

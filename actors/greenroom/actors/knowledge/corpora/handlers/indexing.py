@@ -132,11 +132,13 @@ def _put(
         reader=request.reader,
         masking=document.masking,
         masked=document.masked[: records.MOST_MASKED],
+        marks=document.marks if len(document.marks) <= records.MOST_MASKED else [],
     )
     where = records.path_key(document.path)
     context.put(where, fresh)
     records.put_masked(context, repository.header.root, fresh, old)
     repository.count_reader(document.path, fresh.reader, 1)
+    repository.note_names(number, fresh, request.facts)
     if old is not None:
         repository.count_reader(document.path, old.reader, -1)
     context.put(records.number_key(number), where)
@@ -279,6 +281,7 @@ def remove(
         header = count_document(header, document, -1)
         context.delete(records.path_key(path))
         repository.count_reader(path, document.reader, -1)
+        repository.note_names(document.number, None, None)
         context.delete(records.number_key(document.number))
         context.delete(records.facts_key(document.number))
         context.delete(records.origin_key(document.number))
@@ -358,6 +361,7 @@ def _make_row(document: DocumentRecord | DocumentSummary) -> corpus_requests.Doc
         reader=document.reader,
         masking=document.masking,
         masked=document.masked,
+        marks=document.marks,
     )
 
 
@@ -404,6 +408,7 @@ def discard(repository: CorpusRepository, _: corpus_requests.DiscardCorpus, cont
     repository.index.unload()
     repository.entities = EntityTable()
     repository.readers = None
+    repository.paths = repository.symbols = None
     repository.runs = {}
     context.cancel_timer(index_module.TIMER)
     context.cancel_timer(mentions.TIMER)

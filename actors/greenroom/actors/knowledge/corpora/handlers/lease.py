@@ -7,6 +7,7 @@ for `LEASE_SECONDS` at most. The lease ends earlier if another process finds tha
 from __future__ import annotations
 
 from typing import Final
+from zlib import crc32
 
 import msgspec
 
@@ -97,13 +98,15 @@ def describe(
     repository.check(context.principal, request.corpus)
     unread = yield from repository.unread(context)
     state = _state(repository, context.get(records.KEEPER, LeaseRecord) or LeaseRecord(), context)
-    return msgspec.structs.replace(state, unread=unread)
+    readers = crc32(repr(sorted((repository.readers or {}).items())).encode())
+    return msgspec.structs.replace(state, unread=unread, version=f"{state.version}-{readers:x}")
 
 
 def _state(repository: CorpusRepository, record: LeaseRecord, context: Context) -> WorkspaceState:
     is_kept = record.is_held(context.now)
     is_right = is_kept and record.state == "watching"
-    indexed = repository.header.documents
+    header = repository.header
+    indexed = header.documents
     of = None if record.of is None else max(record.of, indexed)
     return WorkspaceState(
         state=record.state if is_kept else "unwatched",
@@ -111,4 +114,5 @@ def _state(repository: CorpusRepository, record: LeaseRecord, context: Context) 
         of=indexed if is_right and not record.is_partial else of,
         as_of=optional_datetime(context.now if is_right else record.as_of),
         left_out=record.left_out,
+        version=f"{header.indexed_at}-{header.next_chunk}-{header.documents}-{header.file_bytes}",
     )

@@ -72,6 +72,7 @@ class SymbolsFound(CodeReply, frozen=True, kw_only=True):
     Attributes:
         matched: ``fuzzy``: nothing has this name, so similar names were searched.
         names: The similar names, best first; absent if the name itself was found.
+        total_references: How many uses there are; if ``is_cut``, by their names alone.
         is_cut: Whether there are more files than were searched.
         in_text: If there is no definition: lines of files without symbols that have the name.
     """
@@ -112,7 +113,7 @@ OutlineTokens = Annotated[int, Meta(ge=100, le=10_000, description="how long it 
 
 
 class FactsOfFile(msgspec.Struct, frozen=True, array_like=True):
-    """The packed syntax facts of a file; its origin, if `ReadFacts.holding` asks for certain files."""
+    """The packed syntax facts of a file; its origin, if certain files were asked for."""
 
     path: str
     packed: bytes
@@ -139,6 +140,36 @@ class ReadFacts(Message[FactsRead], frozen=True, kw_only=True):
     start: int = 0
     holding: str = ""
     paths: list[str] = msgspec.field(default_factory=list)
+
+
+class NamedFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """Reply to `FindNamed`.
+
+    Attributes:
+        files: Facts of the files with the first definitions, and of files with uses.
+        using: The files with uses, in the order in which they are shown; empty if ``is_whole``.
+        is_whole: Whether these are all files that have the names.
+        definitions: How many definitions there are.
+        references: How many uses there are, by name alone.
+    """
+
+    files: list[FactsOfFile]
+    using: list[str]
+    is_whole: bool
+    definitions: int
+    references: int
+
+
+class FindNamed(Message[NamedFiles | None], frozen=True, kw_only=True):
+    """Find the files that define and use names without wildcards; not a tool.
+
+    While names are still being read, the reply is None: ask again.
+    """
+
+    corpus: CorpusName
+    names: list[str]
+    kind: Kind | None = None
+    limit: int = 20
 
 
 class OutlineMade(CodeReply, frozen=True, kw_only=True):

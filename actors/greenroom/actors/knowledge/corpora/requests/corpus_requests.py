@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from greenroom.actors.content.documents.document_types import Digest, Document
+from greenroom.actors.content.documents.document_types import Digest, Document, MarkPlace
 from greenroom.actors.content.syntax.origins import Origin
 from greenroom.actors.core.auth.corpora import DEFAULT_CORPUS as DEFAULT_CORPUS
 from greenroom.actors.core.git.project_names import project_of_path
@@ -169,6 +169,7 @@ class DocumentListed(msgspec.Struct, frozen=True, kw_only=True):
     reader: str = ""
     masking: int = 0
     masked: list[int] = []
+    marks: list[MarkPlace] = []
 
 
 class DocumentPage(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,6 +26,7 @@ class WorkspaceState(msgspec.Struct, frozen=True, kw_only=True):
         as_of: When the index last matched the folder; now, if it is watched.
         unread: The numbers of files that are not parsed, by `storage.readers.unread_by`.
         is_asker: Whether the sender holds the lease.
+        version: Another text after each change of the indexed files.
     """
 
     state: Kept
@@ -35,6 +36,7 @@ class WorkspaceState(msgspec.Struct, frozen=True, kw_only=True):
     left_out: dict[str, int]
     unread: dict[str, int] = {}
     is_asker: bool = False
+    version: str = ""
 
 
 class KeepWorkspace(Message[WorkspaceState], frozen=True, kw_only=True):

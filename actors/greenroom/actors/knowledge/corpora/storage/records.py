@@ -22,7 +22,7 @@ from typing import Final
 
 import msgspec
 
-from greenroom.actors.content.documents.document_types import Chunk
+from greenroom.actors.content.documents.document_types import Chunk, MarkPlace
 from greenroom.actors.core.base.zstd import compress_bytes, decompress_bytes
 from greenroom.runtime import Context
 
@@ -91,6 +91,7 @@ class DocumentRecord(msgspec.Struct, frozen=True, array_like=True):
         is_file: Whether the document was read from the file at its path.
         reader: The document's reader, see `storage.readers`; empty if unknown.
         masking: The version of `documents.masking` that masked the document's secrets; 0 if none did.
+        marks: As in `Document`.
     """
 
     number: int
@@ -110,6 +111,7 @@ class DocumentRecord(msgspec.Struct, frozen=True, array_like=True):
     reader: str = ""
     masking: int = 0
     masked: list[int] = []
+    marks: list[MarkPlace] = []
 
 
 class DocumentSummary(msgspec.Struct, frozen=True, array_like=True):
@@ -132,6 +134,7 @@ class DocumentSummary(msgspec.Struct, frozen=True, array_like=True):
     reader: str = ""
     masking: int = 0
     masked: list[int] = []
+    marks: list[MarkPlace] = []
 
 
 class Passage(msgspec.Struct, frozen=True, array_like=True):

@@ -32,6 +32,7 @@ from greenroom.actors.knowledge.corpora.requests.code_requests import FoundCode
 from greenroom.actors.knowledge.corpora.requests.corpus_requests import FoundChunks, FreshnessView
 from greenroom.actors.knowledge.corpora.storage import records
 from greenroom.actors.knowledge.corpora.storage.entity_table import EntityTable
+from greenroom.actors.knowledge.corpora.storage.file_names import unpack_names
 from greenroom.actors.knowledge.corpora.storage.preparation import get_rules, make_indexed
 from greenroom.actors.knowledge.corpora.storage.readers import reader_to_count, unread_by
 from greenroom.actors.knowledge.corpora.storage.records import (
@@ -47,6 +48,7 @@ from greenroom.runtime import Actor, Context, RecordDamagedError, Slices, StoreD
 
 if TYPE_CHECKING:
     from greenroom.actors.content.documents.document_types import Document
+    from greenroom.actors.knowledge.corpora.storage.symbol_table import SymbolTable
     from greenroom.actors.search.ranking.chunks import Chunks
     from greenroom.actors.search.ranking.code_signals import SourceView
 
@@ -54,6 +56,8 @@ if TYPE_CHECKING:
 _METADATA_BYTES: Final = 400
 _FULL_BYTES: Final = 2_500
 """Estimated memory of one result."""
+_PATH_BYTES: Final = 250
+"""Estimated memory of a document's path."""
 
 
 class Located(NamedTuple):
@@ -85,6 +89,9 @@ class CorpusRepository(Actor):
         answers: Cached results since the last change, by principal and request.
         runs: Progress of ingest runs by id; see `ingest_runs`.
         readers: The number of documents that each reader has read; None until needed.
+        paths: The paths of documents by number; None until needed.
+        unmasked: The numbers of those among them that `is_unmasked` tells.
+        symbols: The table of a workspace's names; None until needed.
     """
 
     def activate(self, context: Context) -> None:
@@ -102,6 +109,9 @@ class CorpusRepository(Actor):
         self.code_view: SourceView | None = None
         self.runs: Mapping[str, Run] = {}
         self.readers: Counter[str] | None = None
+        self.paths: dict[int, str] | None = None
+        self.unmasked: set[int] = set()
+        self.symbols: SymbolTable | None = None
 
     @property
     def is_code(self) -> bool:
@@ -126,6 +136,40 @@ class CorpusRepository(Actor):
         """Count a document for its reader; ``sign`` is 1 when added, -1 when removed."""
         if self.readers is not None:
             self.readers[reader_to_count(path, reader)] += sign
+
+    def note_names(self, number: int, document: DocumentRecord | None, facts: bytes | None) -> None:
+        """Update the tables of paths and names; without a document, it is removed."""
+        if self.paths is not None:
+            self.paths.pop(number, None)
+            self.unmasked.discard(number)
+            if document is not None:
+                self._note_path(document)
+        table = self.symbols
+        if table is not None and (table.loaded is None or number < table.loaded):
+            table.put(number, None if facts is None else unpack_names(facts))
+
+    def list_paths(self, context: Context) -> Slices[dict[int, str]]:
+        """Return the paths of all documents by number; a damaged record's path is missing."""
+        paths = self.paths
+        if paths is None:
+            paths = self.paths = {}
+            self.unmasked.clear()
+            is_whole = False
+            try:
+                documents = context.scan(DocumentSummary, prefix=records.DOCUMENTS, on_damage=pass_over)
+                for _, document in documents:
+                    self._note_path(document)
+                    yield
+                is_whole = True
+            finally:
+                self.paths = paths if is_whole else None
+        return paths
+
+    def _note_path(self, document: DocumentRecord | DocumentSummary) -> None:
+        assert self.paths is not None, "this is known"
+        self.paths[document.number] = document.path
+        if self.is_unmasked(document):
+            self.unmasked.add(document.number)
 
     def unread(self, context: Context) -> Slices[dict[str, int]]:
         """Return how many documents were not parsed, for each value of `unread_by`."""
@@ -171,6 +215,14 @@ class CorpusRepository(Actor):
         except RecordDamagedError as error:
             raise damaged_entry(error, "the document", document=path) from error
 
+    def find_number(self, context: Context, path: str) -> int | None:
+        """Return the number of the document with a path."""
+        try:
+            found = context.get(records.path_key(path), DocumentSummary)
+        except RecordDamagedError as error:
+            raise damaged_entry(error, "the document", document=path) from error
+        return None if found is None else found.number
+
     def find_document(self, context: Context, path: str) -> DocumentRecord | None:
         """Return a path's document, or the only document whose path differs in Unicode form."""
         exact = self.document(context, path)
@@ -203,7 +255,7 @@ class CorpusRepository(Actor):
         for block in range(len(document.blocks)):
             yield from self.passages(context, document, block)
 
-    def is_unmasked(self, document: DocumentRecord) -> bool:
+    def is_unmasked(self, document: DocumentRecord | DocumentSummary) -> bool:
         """Return whether an older version stored a workspace's file unmasked."""
         return self.is_code and document.masking < MASKING
 
@@ -240,7 +292,8 @@ class CorpusRepository(Actor):
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use."""
         answers = sum(map(_answer_bytes, self.answers.values()))
-        return self.size + self.index.resident_bytes() + self.entities.resident_bytes() + answers
+        tables = _PATH_BYTES * len(self.paths or ()) + (0 if self.symbols is None else self.symbols.bytes)
+        return self.size + self.index.resident_bytes() + self.entities.resident_bytes() + answers + tables
 
 
 def count_waiting(context: Context) -> int:

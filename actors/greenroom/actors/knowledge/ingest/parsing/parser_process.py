@@ -44,7 +44,6 @@ from greenroom.actors.content.syntax import (
     PatternError,
     as_utf8,
     language_of,
-    make_sieve,
     read_source,
     search_bytes,
 )
@@ -70,7 +69,6 @@ class Job(msgspec.Struct, frozen=True, array_like=True):
     Attributes:
         as_text: Whether to read the file as text, since its syntax was too much for a process.
         reader: The file's reader, see `storage.readers`; the process does not use it.
-        batch: Contents of files to test quickly for the pattern, instead of the one file.
     """
 
     path: str
@@ -84,7 +82,6 @@ class Job(msgspec.Struct, frozen=True, array_like=True):
     most: int = 0
     reader: str = ""
     is_masked: bool = False
-    batch: list[bytes] = []
 
 
 class Parsed(msgspec.Struct, frozen=True, array_like=True):
@@ -94,7 +91,6 @@ class Parsed(msgspec.Struct, frozen=True, array_like=True):
         stays: Whether an older document stays. This is so if time or memory ran short or the process ended,
         since such a failure says nothing about the file.
         found: Matches of the pattern; None if the file could not be searched.
-        kept: Positions in the batch of the files that may match; None if they were not tested.
         refusal: Why the pattern is invalid, or which missing package it needs.
         unread: Unread parts of the file that may have content.
     """
@@ -110,7 +106,6 @@ class Parsed(msgspec.Struct, frozen=True, array_like=True):
     unread: list[str] = []
     is_last: bool = False
     marks: Marks | None = None
-    kept: list[int] | None = None
 
 
 def seconds_for(job: Job, seconds: float) -> float:
@@ -147,12 +142,8 @@ def parse_job(job: Job) -> Parsed:
 
 
 def search_job(job: Job, pattern: Pattern) -> Parsed:
-    """Search a file for a pattern, or test a batch of files for it."""
+    """Search a file for a pattern."""
     try:
-        if job.batch:
-            may_match = make_sieve(pattern)
-            kept = [at for at, data in enumerate(job.batch) if may_match is None or may_match(data)]
-            return Parsed(kept=kept)
         return Parsed(found=search_bytes(pattern, job.path, job.data, job.most))
     except PatternError as error:
         return Parsed(refusal=str(error))
@@ -202,6 +193,7 @@ def _mask_document(document: Document, lines: Sequence[int] = ()) -> Document:
 def _restore_places(document: Document, data: bytes, hidden: Masked) -> Document:
     """For a document from masked bytes, set the digest and positions of the original file."""
     chunks = document.chunks
+    is_plain = as_utf8(data) == data
     if hidden.marks:
         chunks = [
             replace(
@@ -218,6 +210,7 @@ def _restore_places(document: Document, data: bytes, hidden: Masked) -> Document
         chunks=chunks,
         masking=MASKING,
         masked=hidden.lines,
+        marks=hidden.as_marks().places if is_plain else [],
     )
 
 

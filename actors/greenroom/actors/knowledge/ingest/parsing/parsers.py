@@ -149,7 +149,9 @@ class Parsers:
         return await self._parse_once(job)
 
     async def _parse_once(self, job: Job) -> Parsed:
-        process = self._idle.pop() if self._idle else await self._start()
+        while (process := self.take_idle()) is not None and process.poll() is not None:
+            await _end(process)  # it ended meanwhile
+        process = process or await self._start()
         seconds = seconds_for(job, self._seconds)
         is_sound = False
         try:
@@ -191,6 +193,15 @@ class Parsers:
             return msgspec.msgpack.decode(memoryview(answer)[LENGTH.size :], type=Parsed)
         except (trio.BrokenResourceError, trio.ClosedResourceError, msgspec.MsgspecError):
             return None
+
+    def put_idle(self, process: trio.Process | None) -> None:
+        """Take over an idle process."""
+        if process is not None:
+            self._idle.append(process)
+
+    def take_idle(self) -> trio.Process | None:
+        """Hand over an idle process; None if there is none."""
+        return self._idle.pop() if self._idle else None
 
     async def close(self) -> None:
         """End all idle processes."""

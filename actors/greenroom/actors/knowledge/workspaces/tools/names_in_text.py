@@ -19,7 +19,7 @@ from greenroom.actors.knowledge.corpora.storage.readers import reader_to_count, 
 from greenroom.actors.knowledge.ingest.files.file_content import read_document
 from greenroom.actors.knowledge.ingest.parsing.masking import open_masking
 from greenroom.actors.knowledge.workspaces.tools.semantic_search import AskForCode
-from greenroom.actors.knowledge.workspaces.tools.workspace_facts import list_documents
+from greenroom.actors.knowledge.workspaces.tools.workspace_facts import list_files
 from greenroom.actors.knowledge.workspaces.tools.workspace_of import CodeClient, Workspace
 
 MAX_FILES: Final = 50
@@ -46,7 +46,7 @@ async def find_in_text(
 
     It searches wanted files without known symbols; with ``is_everywhere``, all wanted files except ``but``.
     """
-    documents = [each for each in await list_documents(client, workspace) if each.path != but]
+    documents = [each for each in await list_files(client, workspace) if each.path != but]
     paths = [
         each.path
         for each in documents

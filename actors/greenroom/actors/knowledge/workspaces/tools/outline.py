@@ -19,7 +19,7 @@ from greenroom.actors.core.replies.sources import is_collecting, note_whole
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.knowledge.corpora.requests import code_symbols
 from greenroom.actors.knowledge.corpora.requests.catalogue import corpus_address
-from greenroom.actors.knowledge.corpora.storage.facts import unpack_sources
+from greenroom.actors.knowledge.corpora.storage.facts import unpack_defined
 from greenroom.actors.knowledge.corpora.storage.readers import explain_unread
 from greenroom.actors.knowledge.workspaces.files import list_versions, read_part
 from greenroom.actors.knowledge.workspaces.places import Place
@@ -117,7 +117,7 @@ class Outline(CodeProcedure[code_symbols.OutlineMade], frozen=True, metaclass=Ch
 
 def _make_outline(files: list[code_symbols.FactsOfFile], tokens: int) -> tuple[outlines.Outline, list[Shown]]:
     """Make an outline, and describe the parts of it that may be masked."""
-    sources = list(unpack_sources(files).values())
+    sources = list(unpack_defined(files).values())
     made = outlines.outline(sources, tokens)
     if LEFT_OUT_BEGINS not in made.text:
         return made, []

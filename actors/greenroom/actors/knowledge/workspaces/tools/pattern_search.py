@@ -10,7 +10,15 @@ import trio
 from msgspec import UNSET
 
 from greenroom.actors.content.documents.kinds import CONTAINERS
-from greenroom.actors.content.syntax import Found, Pattern, PatternError, match_names, parse_pattern
+from greenroom.actors.content.syntax import (
+    Found,
+    MissingGrammarError,
+    Pattern,
+    PatternError,
+    make_sieve,
+    match_names,
+    parse_pattern,
+)
 from greenroom.actors.core.auth import errors as auth_errors
 from greenroom.actors.core.base.regular_files import UnreadableFileError
 from greenroom.actors.core.base.threads import read_in_thread
@@ -24,13 +32,14 @@ from greenroom.actors.knowledge.corpora.requests.corpus_requests import Document
 from greenroom.actors.knowledge.corpora.storage.facts import unpack_sources
 from greenroom.actors.knowledge.ingest.files.file_content import read_document, read_unchanged
 from greenroom.actors.knowledge.ingest.parsing.parser_process import Job, Parsed
-from greenroom.actors.knowledge.ingest.parsing.parsers import Parsers, open_parsers
+from greenroom.actors.knowledge.ingest.parsing.parsers import Parsers
+from greenroom.actors.knowledge.workspaces.searchers import open_searchers
 from greenroom.actors.knowledge.workspaces.tools.names_in_text import find_in_text
 from greenroom.actors.knowledge.workspaces.tools.workspace_facts import (
     Shown,
     add_masked,
     describe_lines,
-    list_documents,
+    list_files,
     read_facts,
 )
 from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
@@ -45,6 +54,8 @@ SECONDS: Final = 10.0
 """A search of files is cut after this time."""
 FILE_SECONDS: Final = 2.0
 """Limit of processor time for one file."""
+FIRST_FILES: Final = 8
+"""The first batch has so few files, since a frequent pattern is found often enough in these."""
 BATCH_FILES: Final = 256
 BATCH_BYTES: Final = 4 << 20
 """At most so many files or bytes are tested at once; one larger file is a batch of its own."""
@@ -145,11 +156,11 @@ class CodeSearch(
         """
         matched = Matches()
         root = workspace.row.root or ""
-        files = sorted(await list_documents(client, workspace), key=lambda each: each.path)
+        files = await list_files(client, workspace)
         with trio.move_on_after(SECONDS) as time:
-            async with open_parsers(FILE_SECONDS) as parsers:
+            async with open_searchers(client.workspaces, FILE_SECONDS) as parsers:
                 for batch in _batches(each for each in files if is_wanted(each.path)):
-                    doubtful = await _find_candidates(parsers, root, pattern, batch)
+                    doubtful = await _find_candidates(root, pattern, batch)
                     for at, file in enumerate(batch):
                         if at not in doubtful:
                             matched.files += 1
@@ -183,36 +194,41 @@ class CodeSearch(
 
 
 def _batches(files: Iterable[DocumentListed]) -> Iterator[list[DocumentListed]]:
-    """Yield neighbouring files in lists of bounded size."""
+    """Yield neighbouring files in lists of bounded size, each longer than the one before."""
     batch: list[DocumentListed] = []
-    size = 0
+    size, most = 0, FIRST_FILES
     for each in files:
-        if batch and (len(batch) == BATCH_FILES or size + each.bytes > BATCH_BYTES):
+        if batch and (len(batch) == most or size + each.bytes > BATCH_BYTES):
             yield batch
-            batch, size = [], 0
+            batch, size, most = [], 0, min(2 * most, BATCH_FILES)
         batch.append(each)
         size += each.bytes
     if batch:
         yield batch
 
 
-async def _find_candidates(
-    parsers: Parsers, root: str, pattern: Pattern, batch: Sequence[DocumentListed]
-) -> Collection[int]:
+async def _find_candidates(root: str, pattern: Pattern, batch: Sequence[DocumentListed]) -> Collection[int]:
     """Return the positions of the files that may match."""
-    if pattern.what == "query":
+    try:
+        may_match = await read_in_thread(make_sieve, pattern)
+    except (PatternError, MissingGrammarError) as error:
+        raise auth_errors.invalid("pattern", f"pattern: {error}") from None
+    if may_match is None:
         return range(len(batch))
-    contents = await read_in_thread(read_unchanged, root, batch)
-    known = [(at, data) for at, data in enumerate(contents) if data]
-    if not known:
-        return range(len(batch))
-    job = Job("", "code", 0, b"", pattern=pattern, batch=[data for _, data in known])
-    parsed = await parsers.search(job)
-    _check(parsed)
-    if parsed.kept is None:  # such as a hostile file that takes too long: only that one will be left out
-        return range(len(batch))
-    ruled_out = {at for at, _ in known} - {known[each][0] for each in parsed.kept}
-    return set(range(len(batch))) - ruled_out
+    found: set[int] = set()
+
+    async def test(first: int, last: int) -> None:
+        contents = await read_in_thread(read_unchanged, root, batch[first:last])
+        found.update(first + at for at in await read_in_thread(_test_contents, may_match, contents))
+
+    async with trio.open_nursery() as nursery:  # both read and match beside each other
+        nursery.start_soon(test, 0, len(batch) // 2)
+        nursery.start_soon(test, len(batch) // 2, len(batch))
+    return found
+
+
+def _test_contents(may_match: Callable[[bytes], bool], contents: Sequence[bytes | None]) -> list[int]:
+    return [at for at, data in enumerate(contents) if not data or may_match(data)]
 
 
 def _check(parsed: Parsed) -> None:

@@ -18,7 +18,7 @@ from greenroom.actors.knowledge.corpora.requests import code_relations, code_req
 from greenroom.actors.knowledge.corpora.requests.catalogue import corpus_address
 from greenroom.actors.knowledge.corpora.requests.code_filters import add_recency
 from greenroom.actors.knowledge.corpora.requests.code_symbols import FactsOfFile
-from greenroom.actors.knowledge.corpora.storage.facts import unpack_sources
+from greenroom.actors.knowledge.corpora.storage.facts import unpack_imports
 from greenroom.actors.knowledge.workspaces.places import resolve_file
 from greenroom.actors.knowledge.workspaces.tools.workspace_facts import list_places, read_facts
 from greenroom.actors.knowledge.workspaces.tools.workspace_of import (
@@ -103,7 +103,7 @@ class SimilarFiles(
     ) -> list[code_relations.SimilarFile]:
         from greenroom.actors.search.ranking.likeness import likeness_of  # noqa: PLC0415 - needs numpy; in a thread
 
-        imports = compare_by_imports(path, unpack_sources(packed), places)
+        imports = compare_by_imports(path, unpack_imports(packed), places)
         ranked: list[code_relations.SimilarFile] = []
         for each in found:
             signals = each.signals | imports.get(each.path, {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -11,14 +12,26 @@ from msgspec import UNSET
 
 from greenroom.actors.content.syntax import Meanings, Node, Places, Source, is_like, is_path
 from greenroom.actors.content.syntax.origins import NO_ORIGIN
+from greenroom.actors.content.syntax.source import Import, Reference
 from greenroom.actors.content.text.words import symbol_name
 from greenroom.actors.core.base.threads import read_in_thread
 from greenroom.actors.core.git.attributes import parse_rules
 from greenroom.actors.core.operations import ToolText, operation
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.knowledge.corpora.requests import code_symbols
-from greenroom.actors.knowledge.corpora.requests.code_symbols import SymbolUsed
-from greenroom.actors.knowledge.corpora.storage.facts import make_symbol, unpack_sources
+from greenroom.actors.knowledge.corpora.requests.catalogue import corpus_address
+from greenroom.actors.knowledge.corpora.requests.code_symbols import (
+    FactsOfFile,
+    FindNamed,
+    NamedFiles,
+    SymbolUsed,
+)
+from greenroom.actors.knowledge.corpora.storage.facts import (
+    make_symbol,
+    unpack_defined,
+    unpack_sources,
+)
+from greenroom.actors.knowledge.corpora.storage.file_names import unpack_names
 from greenroom.actors.knowledge.workspaces.files import read_attributes
 from greenroom.actors.knowledge.workspaces.tools.names_in_text import find_in_text
 from greenroom.actors.knowledge.workspaces.tools.workspace_facts import (
@@ -43,15 +56,38 @@ ROUNDS: Final = 3
 """Files that re-export names are read in at most this many rounds."""
 MAX_COMPARED: Final = 64
 """At most this many files are compared with each other."""
+MAX_RESOLVED: Final = 250
+"""At most this many uses are resolved: those in files with definitions come first, see `find_names`."""
 MAX_LACKING: Final = 200
 """Maximum number of files of one round."""
 
 
+class Chosen(msgspec.Struct):
+    """The files to search.
+
+    Attributes:
+        is_cut: Whether there are more.
+        using: Where uses are looked for, in this order; None if that is all files.
+        definitions: How many definitions there are; None if the files have all of them.
+        references: Likewise, how many uses by name alone.
+    """
+
+    files: dict[str, Source]
+    is_cut: bool
+    using: list[str] | None = None
+    definitions: int | None = None
+    references: int | None = None
+
+
 class SymbolUses(msgspec.Struct):
-    """Search results; ``lacking`` has files that would resolve more references."""
+    """Search results; ``lacking`` has files that would resolve more references.
+
+    ``total`` counts the references, those that were not resolved by their names alone.
+    """
 
     definitions: list[code_symbols.SymbolFound]
     references: list[SymbolUsed]
+    total: int
     lacking: set[str]
 
 
@@ -78,16 +114,15 @@ class SymbolSearch(
         """Search the current index in a thread; if nothing matches, search for similar names."""
         workspace = await open_workspace(client, (await find_roots(client))[0])
         places = await list_places(client, workspace)
-        facts = await read_facts(client, workspace, holding=_literal(self.symbol))
-        files = await read_in_thread(unpack_sources, facts.files)
         rules = await read_in_thread(read_attributes, workspace.row.root or "")
-        found = await self._search_all(client, workspace, places, [self.symbol], files, rules)
+        chosen = await self._choose_files(client, workspace, [self.symbol])
+        found = await self._search_all(client, workspace, places, [self.symbol], chosen, rules)
         names: list[str] = []
         if not (found.definitions or found.references or "*" in self.symbol):
             facts = await read_facts(client, workspace)
-            files = await read_in_thread(unpack_sources, facts.files)
-            names = await read_in_thread(_find_alike, self.symbol, files)
-            found = await self._search_all(client, workspace, places, names, files, rules)
+            names = await read_in_thread(_find_alike, self.symbol, facts.files)
+            chosen = await self._choose_files(client, workspace, names)
+            found = await self._search_all(client, workspace, places, names, chosen, rules)
         defined = [each for each in found.definitions if self.kind in {None, each.kind}]
         progress = await read_progress(client, workspace, workspace.unread)
         is_looked_for = workspace.unread and (names or not defined)
@@ -97,9 +132,9 @@ class SymbolSearch(
             names=names or UNSET,
             definitions=defined[: self.limit],
             references=found.references[: self.limit],
-            total_definitions=len(defined),
-            total_references=len(found.references),
-            is_cut=facts.is_cut,
+            total_definitions=len(defined) if chosen.definitions is None else chosen.definitions,
+            total_references=found.total if chosen.references is None else chosen.references,
+            is_cut=chosen.is_cut,
             workspace=workspace.row.root or "",
             freshness=progress.freshness,
             partial=progress.partial,
@@ -112,23 +147,38 @@ class SymbolSearch(
         ]
         return await add_masked(client, workspace, reply, shown + describe_lines(in_text))
 
+    async def _choose_files(self, client: CodeClient, workspace: Workspace, names: Sequence[str]) -> Chosen:
+        """Return the files that have the names, or of too many those that are shown."""
+        if any("*" in name for name in names):
+            facts = await read_facts(client, workspace, holding=_literal(self.symbol))
+            return Chosen(await read_in_thread(unpack_sources, facts.files), facts.is_cut)
+        request = FindNamed(
+            corpus=workspace.row.full_name, names=list(names), kind=self.kind, limit=self.limit
+        )
+        while (found := await client.ask(corpus_address(workspace.row), request)) is None:
+            pass
+        if found.is_whole:
+            return Chosen(await read_in_thread(unpack_sources, found.files), is_cut=False)
+        files = await read_in_thread(_unpack_chosen, found)
+        return Chosen(files, True, found.using, found.definitions, found.references)
+
     async def _search_all(
         self,
         client: CodeClient,
         workspace: Workspace,
         places: Places,
         names: Sequence[str],
-        files: dict[str, Source],
+        chosen: Chosen,
         rules: tuple[str, ...],
     ) -> SymbolUses:
-        found = await read_in_thread(_search, names, self.kind, files, places, rules)
+        found = await read_in_thread(_search, names, self.kind, chosen, places, rules)
         for _ in range(ROUNDS):
             lacking = sorted(found.lacking)[:MAX_LACKING]
             facts = await read_facts(client, workspace, paths=lacking) if lacking else None
             if facts is None or not facts.files:
                 break
-            files |= await read_in_thread(unpack_sources, facts.files)
-            found = await read_in_thread(_search, names, self.kind, files, places, rules)
+            chosen.files |= await read_in_thread(unpack_defined, facts.files)
+            found = await read_in_thread(_search, names, self.kind, chosen, places, rules)
         return found
 
 
@@ -137,18 +187,29 @@ def _literal(name: str) -> str:
     return max(re.split(r"\*", name.rpartition(".")[2]), key=len)
 
 
-def _find_alike(symbol: str, files: Mapping[str, Source]) -> list[str]:
+def _unpack_chosen(found: NamedFiles) -> dict[str, Source]:
+    """Unpack files, with their references only those in which uses are shown."""
+    using = frozenset(found.using)
+    files = unpack_defined(each for each in found.files if each.path not in using)
+    return files | unpack_sources(each for each in found.files if each.path in using)
+
+
+def _find_alike(symbol: str, files: Sequence[FactsOfFile]) -> list[str]:
     from greenroom.actors.content.syntax.similar_names import find_similar_names  # noqa: PLC0415 - needed only if nothing has the name
 
-    return find_similar_names(
-        symbol, {each.path for source in files.values() for each in source.symbols}, MAX_ALIKE
-    )
+    paths = {
+        f"{each.scope}.{each.name}" if each.scope else each.name
+        for file in files
+        if (names := unpack_names(file.packed)) is not None
+        for each in names.symbols
+    }
+    return find_similar_names(symbol, paths, MAX_ALIKE)
 
 
 def _search(
     names: Sequence[str],
     kind: code_symbols.SymbolKind | None,
-    files: Mapping[str, Source],
+    chosen: Chosen,
     places: Places,
     rules: tuple[str, ...],
 ) -> SymbolUses:
@@ -156,25 +217,36 @@ def _search(
 
     Of equal names, those in files that programs wrote, and in copies, come last.
     """
+    files = chosen.files
+    lasts = _Lasts(names)
     defined = [
         (_rank(names, each.path), path, each)
         for path, source in files.items()
         for each in source.symbols
-        if any(is_path(name, each.path) for name in names)
+        if lasts.may_be(each.name) and any(is_path(name, each.path) for name in names)
     ]
     last = _find_last({path: files[path] for _, path, _ in defined}, places, rules)
     defined.sort(
         key=lambda each: (each[0], each[1] in last, each[2].path.count("."), each[1], each[2].first_line)
     )
     nodes = frozenset(Node(path, each.path) for _, path, each in defined if kind in {None, each.kind})
+    total = len(nodes) if chosen.definitions is None else chosen.definitions
     meanings = Meanings(files, places)
-    uses = [
-        use
-        for path, source in files.items()
-        for use in _find_uses(names, _File(path, source, nodes, meanings))
-    ]
+    using = chosen.using
+    if using is None:
+        defining = {path for _, path, _ in defined}
+        using = sorted(files, key=lambda path: (path not in defining, path))
+    candidates = (
+        each
+        for path in using
+        if path in files
+        for each in _find_uses(lasts, _File(path, files[path], nodes, total > 1, meanings))
+    )
+    uses = [found for each in islice(candidates, MAX_RESOLVED) if (found := each.resolve(names)) is not None]
     uses.sort(key=lambda each: (each.scope, each.file_path, each.line))
-    return SymbolUses([make_symbol(path, each) for _, path, each in defined], uses, meanings.lacking)
+    rest = 0 if chosen.references is not None else sum(each.has_any(names) for each in candidates)
+    definitions = [make_symbol(path, each) for _, path, each in defined]
+    return SymbolUses(definitions, uses, len(uses) + rest, meanings.lacking)
 
 
 def _find_last(files: Mapping[str, Source], places: Places, rules: tuple[str, ...]) -> set[str]:
@@ -205,6 +277,7 @@ class _File(msgspec.Struct, frozen=True):
     path: str
     source: Source
     defined: frozenset[Node]
+    are_several: bool
     meanings: Meanings
 
     def make_use(
@@ -212,38 +285,68 @@ class _File(msgspec.Struct, frozen=True):
     ) -> SymbolUsed:
         """Make a use; it is exact if all its known meanings are wanted definitions."""
         is_exact = bool(nodes) and nodes <= self.defined
-        is_one_of_several = is_exact and len(self.defined) > 1
         return SymbolUsed(
             file_path=self.path,
             line=line,
             role=role,
             within=within,
             scope="exact" if is_exact else "textual",
-            means=sorted(f"{each.file}:{each.symbol}" for each in nodes) if is_one_of_several else UNSET,
+            means=sorted(f"{each.file}:{each.symbol}" for each in nodes)
+            if is_exact and self.are_several
+            else UNSET,
         )
 
 
-def _find_uses(names: Sequence[str], file: _File) -> Iterator[SymbolUsed]:
-    """Yield a file's uses of names; include aliases that surely mean the same symbols."""
-    lasts = {name.rpartition(".")[2] for name in names}
-    imports = [each for each in file.source.imports if _is_any(lasts, each.name) and each.name != "*"]
+class _Use(msgspec.Struct, frozen=True):
+    """A use that may mean a definition."""
+
+    file: _File
+    found: Import | Reference
+
+    def resolve(self, names: Sequence[str]) -> SymbolUsed | None:
+        """Return the use; None if it means something else, and has another name."""
+        file, found = self.file, self.found
+        if isinstance(found, Import):
+            used = file.make_use(found.line, "import", "", file.meanings.of_import(file.path, found))
+        else:
+            nodes = file.meanings.of_use(file.path, found)
+            used = file.make_use(found.line, found.role, found.symbol, nodes)
+        return used if used.scope == "exact" or self.has_any(names) else None
+
+    def has_any(self, names: Sequence[str]) -> bool:
+        """Return whether it has one of the names as it is written."""
+        found = self.found
+        if isinstance(found, Import):
+            path = f"{found.module}.{found.name}".replace("::", ".")
+            return any(is_path(name, path) for name in names)
+        return any(_has_name(name, found.qualifier, found.name) for name in names)
+
+
+def _find_uses(lasts: _Lasts, file: _File) -> Iterator[_Use]:
+    """Yield what may be a file's uses of names, also by aliases."""
+    imports = [each for each in file.source.imports if lasts.has(each.name) and each.name != "*"]
     aliases = {each.alias for each in imports if each.alias}
-    for brought in imports:
-        used = file.make_use(brought.line, "import", "", file.meanings.of_import(file.path, brought))
-        if used.scope == "exact" or any(
-            is_path(name, f"{brought.module}.{brought.name}".replace("::", ".")) for name in names
-        ):
-            yield used
-    for use in file.source.references:
-        if _is_any(lasts, use.name) or use.name in aliases:
-            nodes = file.meanings.of_use(file.path, use)
-            used = file.make_use(use.line, use.role, use.symbol, nodes)
-            if used.scope == "exact" or any(_has_name(name, use.qualifier, use.name) for name in names):
-                yield used
+    yield from (_Use(file, each) for each in imports)
+    for each in file.source.references:
+        if lasts.has(each.name) or each.name in aliases:
+            yield _Use(file, each)
 
 
-def _is_any(names: set[str], name: str) -> bool:
-    return name in names or any("*" in each and is_like(each, name) for each in names)
+class _Lasts:
+    """The last parts of names."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        lasts = {name.rpartition(".")[2] for name in names}
+        self._exact = frozenset(lasts)
+        self._wild = [each for each in lasts if "*" in each]
+
+    def has(self, name: str) -> bool:
+        """Return whether a name is one of them."""
+        return name in self._exact or (bool(self._wild) and any(is_like(each, name) for each in self._wild))
+
+    def may_be(self, name: str) -> bool:
+        """Return whether the last part of a symbol's name may be one of them."""
+        return bool(self._wild) or name in self._exact or "." in name or not name.isascii()
 
 
 def _has_name(name: str, qualifier: str, used: str) -> bool:

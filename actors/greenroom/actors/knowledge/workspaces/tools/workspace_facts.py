@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from posixpath import basename
 from typing import Final, NamedTuple, TypeVar
 
 import msgspec
+import trio
+from msgspec import UNSET
 
 from greenroom.actors.content.secrets.detect import LEFT_OUT_BEGINS
 from greenroom.actors.content.syntax import MANIFESTS, Places
 from greenroom.actors.core.auth.scopes import RESOURCES
 from greenroom.actors.core.base.regular_files import UnreadableFileError
-from greenroom.actors.core.base.threads import read_in_thread
+from greenroom.actors.core.base.threads import get_or_make, read_in_thread
 from greenroom.actors.core.validation.checked_when_built import CheckedWhenBuilt
 from greenroom.actors.knowledge.corpora.handlers.completion import (
     Begun,
@@ -40,6 +43,9 @@ MAX_FACTS: Final = 16 << 20
 """Maximum bytes of packed facts in one call; unpacked in memory, they take a multiple of this."""
 _MAX_MANIFEST: Final = 1 << 20
 _PAGE: Final = 1_000
+_MAX_LISTED: Final = 100_000
+"""The files of the workspaces used last are kept, together about so many."""
+_Stamp = tuple[int, int, int] | None
 
 
 class WorkspaceFacts(NamedTuple):
@@ -65,40 +71,85 @@ async def read_facts(
     return WorkspaceFacts(files, start is not None)
 
 
+class _Listing(msgspec.Struct):
+    """The files of one version of an index, and their places with those manifests."""
+
+    version: str
+    documents: list[DocumentListed]
+    manifests: list[str]
+    places: tuple[list[_Stamp], Places] | None = None
+
+
+_listings: trio.lowlevel.RunVar[dict[str, _Listing]] = trio.lowlevel.RunVar("files of workspaces")
+
+
 async def list_places(client: CodeClient, workspace: Workspace) -> Places:
     """Return the files indexed so far, in a form that resolves imports."""
-    paths = await list_paths(client, workspace)
-    root = workspace.row.root or ""
-    return await read_in_thread(lambda: Places(paths, _read_manifests(root, paths)))
+    listing = await _list_files(client, workspace)
+    return await read_in_thread(_find_places, workspace.row.root or "", listing)
 
 
-async def list_paths(client: CodeClient, workspace: Workspace) -> list[str]:
-    """Return the sorted paths of all files indexed so far."""
-    return sorted(each.path for each in await list_documents(client, workspace))
+async def list_files(client: CodeClient, workspace: Workspace) -> list[DocumentListed]:
+    """Return all files indexed so far, sorted by path; do not change the list."""
+    return (await _list_files(client, workspace)).documents
 
 
-async def list_documents(client: CodeClient, workspace: Workspace) -> list[DocumentListed]:
-    """Return all files indexed so far."""
+async def _list_files(client: CodeClient, workspace: Workspace) -> _Listing:
+    """Return the files of a workspace; cache them until the index changes."""
+    known = get_or_make(_listings, dict[str, _Listing])
+    listing = known.pop(workspace.row.key, None)
+    if listing is None or not workspace.version or listing.version != workspace.version:
+        documents, is_whole = await _list_all(client, workspace)
+        documents.sort(key=lambda each: each.path)
+        manifests = [each.path for each in documents if basename(each.path) in MANIFESTS]
+        listing = _Listing(workspace.version if is_whole else "", documents, manifests)
+    known[workspace.row.key] = listing
+    while len(known) > 1 and sum(len(each.documents) for each in known.values()) > _MAX_LISTED:
+        del known[next(iter(known))]
+    return listing
+
+
+async def _list_all(client: CodeClient, workspace: Workspace) -> tuple[list[DocumentListed], bool]:
+    """Return all files, and whether none of their records is damaged."""
     found: list[DocumentListed] = []
+    is_whole = True
     after: str | None = None
     while True:
         request = ListDocuments(corpus=workspace.row.full_name, after=after, limit=_PAGE)
         page = await client.ask(corpus_address(workspace.row), request)
         found += page.documents
+        is_whole = is_whole and page.damaged is UNSET
         if page.after is None:
-            return found
+            return found, is_whole
         after = page.after
 
 
-def _read_manifests(root: str, paths: list[str]) -> dict[str, str]:
+def _find_places(root: str, listing: _Listing) -> Places:
+    """Return the places of files; they are cached until a manifest changes."""
+    stamps = [_stamp(f"{root}/{path}") for path in listing.manifests]
+    if listing.places is None or listing.places[0] != stamps:
+        paths = (each.path for each in listing.documents)
+        listing.places = (stamps, Places(paths, _read_manifests(root, listing.manifests)))
+    return listing.places[1]
+
+
+def _stamp(path: str) -> _Stamp:
+    """Return what changes with a file."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _read_manifests(root: str, paths: Sequence[str]) -> dict[str, str]:
     """Return the texts of the readable manifests, which define the meaning of imports."""
     found: dict[str, str] = {}
     for path in paths:
-        if basename(path) in MANIFESTS:
-            try:
-                found[path] = read_bounded(f"{root}/{path}", _MAX_MANIFEST).decode(errors="replace")
-            except (OSError, UnreadableFileError):
-                continue
+        try:
+            found[path] = read_bounded(f"{root}/{path}", _MAX_MANIFEST).decode(errors="replace")
+        except (OSError, UnreadableFileError):
+            continue
     return found
 
 

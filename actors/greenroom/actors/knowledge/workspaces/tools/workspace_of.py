@@ -69,12 +69,14 @@ class Workspace(NamedTuple):
     Attributes:
         is_behind: Whether the index was out of date when the workspace was opened.
         unread: A text on files without known symbols at that time, and why; empty if there are none.
+        version: The version of the index at that time, see `WorkspaceState`.
     """
 
     row: CorpusRow
     indexer: Indexer | None
     is_behind: bool = False
     unread: str = ""
+    version: str = ""
 
 
 class Progress(NamedTuple):
@@ -128,7 +130,8 @@ async def open_workspace(client: CodeClient, root: str) -> Workspace:
             while not indexer.holds_lease and (await _read_state(client, workspace)).state == "indexing":  # noqa: ASYNC110
                 await trio.sleep(ELSEWHERE_SECONDS)
     state = await _read_state(client, workspace)
-    return workspace._replace(is_behind=state.state != "watching", unread=describe_unread(state.unread))
+    unread = describe_unread(state.unread)
+    return workspace._replace(is_behind=state.state != "watching", unread=unread, version=state.version)
 
 
 async def open_place(client: CodeClient, field: str, named: str) -> tuple[Place, Workspace]:
