@@ -115,11 +115,12 @@ async def _page(agent: Agent, rest: str, query: dict[str, list[str]]) -> tuple[V
 async def made_page(show: ViewFunction, agent: Agent, place: Place) -> tuple[View, bytes]:
     """Return what a page of the console shows, and its HTML."""
     who = SessionView(agent="bench", agent_type=None, user=None, projects=None, scopes=["*"])
-    view = await show(Reader(VisitorAgent(agent), who), place)
+    reader = Reader(VisitorAgent(agent), who)
+    view = await show(reader, place)
     here = place.path.split("/")[1]
     shell = {"root": "./", "static": "./static", "who": who, "here": here, "kept": {}, "place": place}
     shown = {"title": view.title, "topics": view.topics, "every": view.every, **view.values}
-    values = {**shell, "may": lambda _: True, "entries": [], **shown}
+    values = {**shell, "may": lambda _: True, "entries": [], "agents": reader.agent_names(), **shown}
     made = await render_long(view.template, values, Turns())
     return view, made
 

@@ -54,7 +54,7 @@ CONSOLE: Final = ROOT / "docs" / "how-to" / "use-the-console.md"
 IMAGES: Final = ROOT / "docs" / "images"
 SET_UP: Final = ROOT / "docs" / "how-to" / "set-up-clients.md"
 REFERENCE: Final = ROOT / "docs" / "reference"
-NOTICE: Final = "<!-- Written by docs/generate.py; change the code, not this page. -->\n\n"
+NOTICE: Final = "<!-- Written by docs/generate.py from the code. -->\n\n"
 
 PROMPTS_INTRODUCTION: Final = """\
 # Prompts

@@ -17,7 +17,7 @@ OF_A_CALLER = frozenset({"--agent", "--agent-type", "--user", "--project", "--du
 def man_page() -> str:
     """Return the page as roff, with the macros of man(7)."""
     lines = [
-        r".\" Written by docs/generate.py; change the code, not this page.",
+        r".\" Written by docs/generate.py from the code.",
         f'.TH GREENROOM 1 "" "greenroom {PROJECT["version"]}" "User Commands"',
         *section("NAME", r"greenroom \- " + text("shared sessions and memories for AI agents, over MCP")),
         *section("SYNOPSIS", ".B greenroom", ".I COMMAND", r"[\fIoptions\fR]"),

@@ -230,6 +230,8 @@ def declared(node: ast.ClassDef) -> dict[str, tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     for each in node.body:
         if isinstance(each, ast.AnnAssign) and ast.unparse(each)[0] != "_":
+            if isinstance(each.value, ast.Dict):  # a table of functions, as actors have
+                each.value = ast.Constant(...)
             meaning = described(each)
             if meaning is not None:
                 each.annotation = meaning[0]

@@ -330,6 +330,7 @@ async def test_a_store_too_large_for_a_checksum_is_scrubbed(
 async def test_a_running_store_is_scrubbed_each_day(reopen: Open, folder: Path) -> None:
     async with reopen() as runtime:
         assert await runtime.ask(VISITS, Add(by=3)) == 3
+        await runtime.verify()  # now the row lies in its table
         damage_a_record(folder)
         await trio.sleep(86_000)
         assert integrity_of(runtime) == "checked"

@@ -392,6 +392,7 @@ def test_a_check_forgets_no_damage_that_was_met_after_its_copy_and_brings_none_b
     folder = tmp_path / "data"
     with closing(Store(folder, sync=False)) as store:
         store.commit([WriteBatch(None, [(ACTORS, b"key %d" % n, b"payload %d" % n) for n in range(9)])])
+        store.writer.settle()
         since = store.damage.step
         flip_last(folder / "greenroom.mdb", b"payload 3")
         flip_last(folder / "greenroom.mdb", b"payload 5")

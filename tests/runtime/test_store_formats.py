@@ -188,7 +188,8 @@ def test_what_a_crash_left_as_recent_rows_is_in_its_table_after_a_downgrade(
 def test_without_room_for_its_newest_changes_a_store_keeps_its_format(folder: Path) -> None:
     with closing(opened(folder, None)) as store:
         store.commit([put(b"large", bytes(2 << 20))])
-        store.commit([put(b"%d" % n, bytes(4_000)) for n in range(100)])
+        for first in range(0, 100, 5):
+            store.commit([put(b"%d" % n, bytes(4_000)) for n in range(first, first + 5)])
         image = crash_image(folder, folder.parent / "image")
     with pytest.raises(StorageFullError, match="no room for its newest changes"):
         downgrade(image, options=RuntimeOptions(max_size=1 << 20))

@@ -61,7 +61,7 @@ async def metadata_first(client: Client, question: str) -> list[str]:
     """Ask where it may stand, then open the best three."""
     found = await call(client, "semantic_search", query=question, corpus="pages", detail_level="metadata")
     best = [each["chunk_id"] for each in json.loads(found)["results"][:OPENED]]
-    return [found, await call(client, "get_full_content", chunk_ids=best)]
+    return [found, await call(client, "get_full_content", chunk_ids=best)] if best else [found]
 
 
 async def full_at_once(client: Client, question: str) -> list[str]:

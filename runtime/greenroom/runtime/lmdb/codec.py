@@ -34,7 +34,7 @@ class RecordCodec(Protocol):
         ...
 
     def mend(self, key: bytes, record: bytes) -> bytes | None:
-        """Return the payload of a damaged record if it can be found out, with its key known."""
+        """Return the payload of a damaged record under a sound key, or None."""
         ...
 
 

@@ -31,7 +31,7 @@ _DELETE: Final = 0
 
 
 class RecentRow(NamedTuple):
-    """A change as it is stored: its table, key and sealed record, None for a deletion."""
+    """A stored change: table, key and sealed record; None for a deletion."""
 
     table: int
     key: bytes
@@ -97,7 +97,7 @@ class RecentRows:
     def among(
         self, table: int, prefix: bytes, start: bytes | None, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes | None]] | None:
-        """Return the rows in the range of a scan, in its order; None if there are none."""
+        """Return the rows of a scan in its order; None if there are none."""
         order = self._order[table]
         if not order:
             return None

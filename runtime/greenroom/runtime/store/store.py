@@ -465,7 +465,7 @@ class Store:
         self._prover.close()
         try:
             with suppress(lmdb.Error, StoreError):  # then the next owner does it
-                self.writer.settle()
+                self.writer.settle(twice=True)
             if not self._sync and self.writer.broken is None:
                 self._environment.sync(True)
         finally:

@@ -135,16 +135,19 @@ class Writer:
         self._views = {self._environment.info()["last_txnid"]: recent}
         self.settle()
 
-    def settle(self) -> None:
+    def settle(self, *, twice: bool = False) -> None:
         """Write the recent rows into their tables; without room they stay.
 
-        This may run in any thread.
+        This may run in any thread. With ``twice`` an empty commit follows, so that the page before the last
+        one leads to the same tables: `greenroom repair` finds them by it.
         """
         with self._guard:
             if not self.recent or self.broken is not None:
                 return
             try:
                 self._write((), (), applies=True)
+                if twice:
+                    self._write((), (), applies=True)
             except StoreFailedError as error:
                 self.broken = error
                 raise

@@ -1,4 +1,4 @@
-"""The origin of a file's text: marks of programs that wrote it, and a sketch that shows copies.
+"""The origin of a file's text: marks of programs, and a sketch that shows copies.
 
 The sketch holds hashes of pairs of neighbouring words, without the comment at the beginning, short words and
 keywords. A bundler, a formatter or a compiler changes few of these pairs; two files that people wrote share

@@ -194,7 +194,7 @@ def _divisible(hashes: Hashes, scale: int) -> npt.NDArray[np.bool_]:
 
 
 def _find_related(sketches: Sequence[Hashes], scales: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of sketches that may share enough; all at once, since most pairs share nothing."""
+    """Yield the pairs of sketches that may share enough."""
     count = len(sketches)
     hashes = np.concatenate([*sketches, np.empty(0, np.uint32)])
     owners = np.repeat(np.arange(count), [len(each) for each in sketches])

@@ -113,7 +113,7 @@ OutlineTokens = Annotated[int, Meta(ge=100, le=10_000, description="how long it 
 
 
 class FactsOfFile(msgspec.Struct, frozen=True, array_like=True):
-    """The packed syntax facts of a file; its origin, if certain files were asked for."""
+    """The packed syntax facts of a file; its origin, if certain files were wanted."""
 
     path: str
     packed: bytes
