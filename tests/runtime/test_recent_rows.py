@@ -6,22 +6,28 @@ import random
 import shutil
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import lmdb
 import pytest
-from support.stores import put
+from support.stores import put, small_disk
 
 from greenroom.runtime import (
     ACTORS,
     INDEXES,
     META,
+    Address,
     Encryption,
+    KeptRecords,
     Op,
+    Remains,
+    RepairRule,
     Store,
     StoreDamagedError,
     WriteBatch,
+    backup,
+    repair,
 )
 from greenroom.runtime.lmdb.environment import RECENT_TABLE
 from greenroom.runtime.lmdb.recent import MOST_ROWS, RecentRow, RecentRows, merge_over, pack, unpack
@@ -240,6 +246,91 @@ def test_a_flipped_bit_of_a_recent_row_is_mended_or_the_store_is_refused(
     (image / "greenroom.mdb").write_bytes(content)
     with pytest.raises(StoreDamagedError, match="greenroom repair"):
         opened(image, sealed=sealed)
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_a_store_whose_recent_rows_were_mended_is_sound(tmp_path: Path, *, sealed: bool) -> None:
+    with closing(opened(tmp_path / "data", sealed=sealed)) as store:
+        store.commit([put(b"kept", b"a" * 40)])
+        store.writer.settle()
+        store.commit([put(b"kept", b"new")])
+        image = crash_image(tmp_path / "data", tmp_path / "image")
+    content = bytearray((image / "greenroom.mdb").read_bytes())
+    [(begin, end)] = _rows_of_recent(image / "greenroom.mdb")
+    content[(begin + end) // 2] ^= 4
+    (image / "greenroom.mdb").write_bytes(content)
+    with closing(opened(image, sealed=sealed)) as store:
+        assert store.get(ACTORS, b"kept") == b"new"
+        assert (store.statistics().integrity, store.statistics().damaged_records) == ("checked", 0)
+
+
+def test_a_large_row_goes_into_its_table_at_once(tmp_path: Path) -> None:
+    with closing(opened(tmp_path / "data", sealed=True)) as store:
+        store.commit([put(b"small", b"x")])
+        assert stored_recent(crash_image(tmp_path / "data", tmp_path / "a")) == 1
+        store.commit([put(b"large", bytes(5_000))])
+        assert stored_recent(crash_image(tmp_path / "data", tmp_path / "b")) == 0
+
+
+def test_what_was_deleted_before_a_crash_is_in_no_backup(tmp_path: Path) -> None:
+    with closing(opened(tmp_path / "data", sealed=False)) as store:
+        store.commit([put(b"gone", b"what was deleted")])
+        store.writer.settle()
+        store.commit([WriteBatch(None, [(ACTORS, b"gone", None), (ACTORS, b"kept", b"x")])])
+        image = crash_image(tmp_path / "data", tmp_path / "image")
+    info = backup(image, tmp_path / "copy")
+    assert [(table.name, table.rows) for table in info.tables] == [("actors", 1), ("indexes", 0), ("meta", 0)]
+    assert b"what was deleted" not in (tmp_path / "copy").read_bytes()
+
+
+@pytest.mark.promise("store.repair")
+def test_an_unreadable_recent_row_may_be_of_any_actor(tmp_path: Path) -> None:
+    own = Address("note", "n").prefix() + b"u"
+    with closing(opened(tmp_path / "data", sealed=False)) as store:
+        store.commit([put(own + b"secret", b"private words")])
+        store.writer.settle()
+        store.commit([put(b"other\0x\0u1", b"1")])
+        store.commit([WriteBatch(None, [(ACTORS, own + b"secret", None)])])
+        store.commit([put(b"other\0x\0u2", b"1")])
+        image = crash_image(tmp_path / "data", tmp_path / "image")
+    content = bytearray((image / "greenroom.mdb").read_bytes())
+    begin, _ = list(_rows_of_recent(image / "greenroom.mdb"))[1]
+    content[begin + 6] ^= 5
+    content[begin + 7] ^= 0x41
+    (image / "greenroom.mdb").write_bytes(content)
+
+    def keep(remains: Remains) -> KeptRecords:
+        """Keep what no lost row could have forgotten."""
+        return KeptRecords({} if remains.may_lack(b"secret", b"secret") else remains.records, [])
+
+    repair(image, tmp_path / "saved", rules={"note": RepairRule(keep)})
+    assert b"private words" not in (tmp_path / "saved").read_bytes()
+
+
+@pytest.mark.promise("store.space-reserve")
+def test_deletes_go_on_where_others_fill_the_disk_before_recent_rows_are_applied(tmp_path: Path) -> None:
+    with (
+        small_disk(tmp_path / "disk", "100m") as disk,
+        closing(Store(disk / "data", sync=False, min_free=0)) as store,
+    ):
+        for first in range(0, 60_000, 2_000):
+            store.commit([put(b"k%08d" % n, b"v" * 150) for n in range(first, first + 2_000)])
+        for n in range(900):
+            store.commit([put(b"k%08d" % (n * 66 + 3), b"w" * 150)])
+        assert len(store.writer.recent) == 900
+        fill_disk(disk / "filler")
+        for n in range(10):
+            gone = WriteBatch(None, [(ACTORS, b"k%08d" % (n * 66 + 3), None)])
+            store.commit([gone])
+            assert gone.error is None
+            assert store.get(ACTORS, b"k%08d" % (n * 66 + 3)) is None
+
+
+def fill_disk(path: Path) -> None:
+    """Write into a file until the disk has no room."""
+    with path.open("wb", buffering=0) as filler, suppress(OSError):
+        while filler.write(bytes(1 << 20)):
+            pass
 
 
 @pytest.mark.quick

@@ -189,7 +189,7 @@ def test_without_room_for_its_newest_changes_a_store_keeps_its_format(folder: Pa
     with closing(opened(folder, None)) as store:
         store.commit([put(b"large", bytes(2 << 20))])
         for first in range(0, 100, 5):
-            store.commit([put(b"%d" % n, bytes(4_000)) for n in range(first, first + 5)])
+            store.commit([put(b"%d" % n, bytes(3_400)) for n in range(first, first + 5)])
         image = crash_image(folder, folder.parent / "image")
     with pytest.raises(StorageFullError, match="no room for its newest changes"):
         downgrade(image, options=RuntimeOptions(max_size=1 << 20))

@@ -22,6 +22,8 @@ from greenroom.runtime.lmdb.write_batch import TABLE_COUNT, Changes
 MOST_ROWS: Final = 1_024
 """The most rows over the tables; each commit copies the table of their keys."""
 MOST_BYTES: Final = 512 << 10
+MOST_ROW_BYTES: Final = 3_500
+"""A larger row goes into its table at once; a flipped bit is looked for in records of up to 4 KiB."""
 NUMBER_BYTES: Final = 8
 _TABLES: Final = (0x0F, 0x33, 0x55)
 """The marks of the tables; a flipped bit makes none of another."""

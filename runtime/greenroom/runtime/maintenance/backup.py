@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -25,7 +25,8 @@ from greenroom.runtime.lmdb.files import DATA_FILE, folder_error, replace_store,
 from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.maintenance.temporary_copies import remove_left_over, temporary
 from greenroom.runtime.store.integrity import TableReport as TableReport
-from greenroom.runtime.store.integrity import damaged_records, inspect_file
+from greenroom.runtime.store.integrity import check_store, damaged_records, inspect_file
+from greenroom.runtime.store.recent_table import has_recent
 from greenroom.runtime.store.record_damage import DamagedRecord, StoreCheck
 from greenroom.runtime.store.store import Store
 
@@ -104,6 +105,8 @@ def backup(
         temporary(place, of=of) as (part, _),
     ):
         damaged: list[DamagedRecord] = []
+        if not isinstance(source, Store):
+            _settle(source, encryption)
         with _sound_source(source, place, damaged) as (raw, name):
             inspect_file(raw, name=name, compact=part, poll=poll)
             tables = inspect_file(
@@ -248,6 +251,18 @@ def _sound_source(
             yield data, os.fspath(data)
             if not owner.has_changed and not owner.doubtful:  # else the next start must notice this, too
                 owner.mark_clean(is_damaged=bool(damaged))
+
+
+def _settle(folder: Path, encryption: Encryption | None) -> None:
+    """Write recent rows of a store without an owner into their tables, so that nothing deleted is copied.
+
+    A store that cannot be opened is copied as it is.
+    """
+    with suppress(StoreError), FolderLock(folder, create=False) as owner:
+        if has_recent(owner.store_file()):
+            check = check_store(owner, encryption)
+            Store(owner.folder, encryption=encryption, check=check).close()
+            owner.mark_clean(is_damaged=bool(check.damaged))
 
 
 def publish(part: Path, destination: Path) -> None:

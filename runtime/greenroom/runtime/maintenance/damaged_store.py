@@ -9,7 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from greenroom.runtime.base.errors import StoreDamagedError
+from greenroom.runtime.base.errors import RecordDamagedError, StoreDamagedError
 from greenroom.runtime.lmdb.encryption import Encryption, unseal
 from greenroom.runtime.lmdb.environment import ACTORS, INDEXES, RECENT_TABLE, SEAL_KEY, TABLES
 from greenroom.runtime.lmdb.key_blinding import NAME_BYTES
@@ -85,6 +85,7 @@ class DamagedStore:
         opened = unseal(self.names.get(SEAL_KEY), self.unlock, os.fspath(path))
         self.codec, self.blinder = opened.codec, opened.blinder
         self.gaps: list[list[Gap]] = []
+        self._mends = False
         self.missing_rows = sum(tree.rows for tree in self._trees)
         for table in range(len(self._trees)):
             found: list[Gap] = []
@@ -108,6 +109,7 @@ class DamagedStore:
     def _salvage(self, table: int) -> Iterator[Sound | Gap]:
         """Yield the sound rows of a table's pages and the gaps, in order."""
         tree = self._trees[table]
+        self._mends = table == _RECENT  # as the next owner does
         if tree.rows or tree.depth:
             yield from self._salvage_below(tree, tree.root, tree.depth, b"", None)
 
@@ -152,7 +154,7 @@ class DamagedStore:
         for key, value in zip(page.keys, page.values, strict=True):
             try:
                 record = self._prover.value(value)
-                self.codec.open(key, record)
+                record = self._sound_record(key, record)
             except StoreDamagedError as error:
                 why = why or str(error)
                 lost.append(key)
@@ -164,6 +166,17 @@ class DamagedStore:
             after = key + b"\0"
         if lost:
             yield Gap(after, upper, why, tuple(lost))
+
+    def _sound_record(self, key: bytes, record: bytes) -> bytes:
+        """Return a record; one of the recent rows is mended, or the error of its codec raised."""
+        try:
+            self.codec.open(key, record)
+        except RecordDamagedError:
+            payload = self.codec.mend(key, record) if self._mends else None
+            if payload is None or unpack(payload) is None:
+                raise
+            return self.codec.seal(key, payload)
+        return record
 
     def sound(self, table: int) -> Iterator[Sound]:
         """Yield the sound rows of a table, with the recent rows over them, in order."""
@@ -189,7 +202,8 @@ class DamagedStore:
 
     def gaps_of(self, prefix: bytes) -> list[Gap]:
         """Return the gaps that may affect the actor with this prefix."""
-        return [gap for gap in self.gaps[ACTORS] if gap.touches(prefix)] + self.gaps[_RECENT]
+        own = [gap for gap in self.gaps[ACTORS] if gap.touches(prefix)]
+        return own + [Gap(b"", None, gap.why) for gap in self.gaps[_RECENT]]  # these may be of any actor
 
     def prefix_in(self, key: bytes) -> bytes:
         """Return the prefix of the actor to which a key belongs."""

@@ -23,6 +23,7 @@ from typing import Final, TypeVar
 import lmdb
 
 from greenroom.runtime.base.address import Address
+from greenroom.runtime.base.errors import StorageFullError
 from greenroom.runtime.base.options import RuntimeOptions
 from greenroom.runtime.journal import chain
 from greenroom.runtime.journal.secrets import find_secret
@@ -187,7 +188,7 @@ def _rewrite(owner: FolderLock, unlock: bytes | None) -> None:
 def _copy_rows(data: Path, new: Path) -> None:
     """Copy all rows of a store's file into an empty file."""
     with (
-        lmdb.open(os.fspath(data), subdir=False, readonly=True, lock=False, max_dbs=len(TABLES)) as old,
+        lmdb.open(os.fspath(data), subdir=False, readonly=True, lock=False, max_dbs=len(TABLES) + 1) as old,
         lmdb.open(
             os.fspath(new),
             subdir=False,
@@ -202,6 +203,12 @@ def _copy_rows(data: Path, new: Path) -> None:
             for key, value in names:
                 if key not in {*TABLES, RECENT_TABLE}:
                     transaction.put(key, value)
+        if source.get(RECENT_TABLE) is not None:  # the store was settled, if there was room
+            recent = old.open_db(RECENT_TABLE, source, create=False)
+            if source.stat(recent)["entries"]:
+                raise StorageFullError(
+                    f"there is no room to write the newest changes of {data} into their tables"
+                )
         for name in TABLES:
             table = target.open_db(name)
             with source.cursor(old.open_db(name, source, create=False)) as cursor:

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from greenroom.runtime.base.errors import StoreDamagedError
 from greenroom.runtime.lmdb.pages import NO_PAGE, Big, Head, Page
+from greenroom.runtime.lmdb.recent import NUMBER_BYTES
 from greenroom.runtime.store.page_proofs import Prover, Tree, child_of
 
 
@@ -221,6 +222,14 @@ def _place(prover: Prover, pages: Mapping[int, Page | None], tree: Tree, before:
                         places.add(place)
         if places:
             break
+    if not places and before[-1].rows == 0 and _has_numbers(pages, tree.root):
+        return len(before) - 1  # the first recent rows since the last time that they were applied
     if len(places) != 1:
         raise prover.damaged("one of its tables cannot be identified")
     return places.pop()
+
+
+def _has_numbers(pages: Mapping[int, Page | None], root: int) -> bool:
+    """Return whether the keys of a table are numbers, as those of recent rows."""
+    keys = [key for leaf in _leaves(pages, root) if leaf is not None for key in leaf.keys]
+    return bool(keys) and all(len(key) == NUMBER_BYTES and key[0] == 0 for key in keys)

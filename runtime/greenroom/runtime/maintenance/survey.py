@@ -37,6 +37,7 @@ from greenroom.runtime.lmdb.files import DATA_FILE, folder_error
 from greenroom.runtime.lmdb.lock_file import FolderLock
 from greenroom.runtime.store.integrity import check_store, inspect_file
 from greenroom.runtime.store.page_proofs import ProvenSnapshot, Prover
+from greenroom.runtime.store.recent_table import read_recent
 from greenroom.runtime.store.record_damage import DamagedRecord
 from greenroom.runtime.store.store import Store
 
@@ -85,7 +86,10 @@ class Survey:
         """Yield the sort keys and values of a shared index's rows, from ``start`` on."""
         prefix = keys.index_prefix(index)
         with closing(Prover(self._path, codec)) as prover:
-            found = ProvenSnapshot(prover).scan(INDEXES, prefix, start=prefix + keys.sortable(start))
+            recent, _ = read_recent(self._path, codec)
+            found = ProvenSnapshot(prover, recent=recent).scan(
+                INDEXES, prefix, start=prefix + keys.sortable(start)
+            )
             for key, payload in found:
                 record = keys.decode(payload, keys.RowRecord)
                 place = record.sort_key or keys.sort_key_of(index, key)
@@ -94,7 +98,8 @@ class Survey:
     def journal_head(self, journal: str, codec: RecordCodec) -> ChainPosition:
         """Return the end of a journal according to its head, without checking the signature."""
         with closing(Prover(self._path, codec)) as prover:
-            payload = ProvenSnapshot(prover).get(META, head_key(journal))
+            recent, _ = read_recent(self._path, codec)
+            payload = ProvenSnapshot(prover, recent=recent).get(META, head_key(journal))
         return ChainPosition() if payload is None else keys.decode(payload, ChainPosition)
 
 

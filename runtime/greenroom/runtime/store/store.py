@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import lmdb
 
-from greenroom.runtime.base.errors import RecordDamagedError, StoreDamagedError, StoreError, StoreKeyError
+from greenroom.runtime.base.errors import RecordDamagedError, StoreError, StoreKeyError
 from greenroom.runtime.base.statistics import StoreStatistics
 from greenroom.runtime.journal.chain import HashChains, JournalKeys
 from greenroom.runtime.journal.revocations import META_KEY, RevocationLog
@@ -29,7 +29,6 @@ from greenroom.runtime.lmdb.environment import (
     META,
     MIN_SIZE,
     RECENT_TABLE,
-    REMEDY,
     SECRET_KEY,
     STORE_KEY,
     TABLES,
@@ -40,10 +39,11 @@ from greenroom.runtime.lmdb.environment import (
     store_error,
 )
 from greenroom.runtime.lmdb.files import DATA_FILE, prepare_folder
-from greenroom.runtime.lmdb.recent import NONE, RecentRows, unpack
+from greenroom.runtime.lmdb.recent import NONE, RecentRows
 from greenroom.runtime.lmdb.snapshot import CachedSnapshot, OnDamage, Snapshot, TableView
 from greenroom.runtime.lmdb.write_batch import Changes, Op, WriteBatch
 from greenroom.runtime.store.page_proofs import ProvenSnapshot, ProvenView, Prover, Tree, ViewPassedError
+from greenroom.runtime.store.recent_table import read_recent
 from greenroom.runtime.store.record_damage import (
     SOUND,
     DamagedRecord,
@@ -127,7 +127,10 @@ class Store:
                 min_free=min_free,
                 sync=sync,
             )
-            self._load_recent()
+            found, last = read_recent(self._path, opened.codec if codec is None else codec)
+            if last:
+                self.writer.load(found, last)
+                self.settle()
             with self._environment.begin() as transaction:
                 self.id = (transaction.get(STORE_KEY) or b"").decode()
                 self.secret_mark = (transaction.get(SECRET_KEY) or b"").decode()
@@ -139,28 +142,12 @@ class Store:
                 raise store_error(error, f"{self._path} cannot be opened") from error
             raise
 
-    def _load_recent(self) -> None:
-        """Apply the recent rows of an owner that did not end in order."""
-        prover, codec = self._prover, self._codec
-        tree = prover.recent(prover.names(max(prover.heads())))
-        changes: list[Changes] = [{} for _ in TABLES]
-        last = 0
-        for row in tree.forward(b""):
-            last = int.from_bytes(row.key)
-            try:
-                payload: bytes | None = prover.open(row.key, row.value)
-            except RecordDamagedError:
-                payload = codec.mend(row.key, prover.value(row.value))
-            found = None if payload is None else unpack(payload)
-            if found is None:
-                raise StoreDamagedError(
-                    f"{self._path} is damaged: a change of the last seconds before its last owner ended "
-                    f"cannot be read; {REMEDY}"
-                )
-            table, key, record = found
-            changes[table][key] = None if record is None else codec.open_quietly(key, record)
-        if last:
-            self.writer.load(RecentRows(changes), last)
+    def settle(self, *, twice: bool = False) -> None:
+        """Write the recent rows into their tables, as `Writer.settle` does."""
+        recent = self.writer.recent
+        self.writer.settle(twice=twice)
+        if self.damage.found:
+            self.damage.discard(self._written_over((), recent))
 
     @property
     def key_mark(self) -> str:
@@ -454,7 +441,7 @@ class Store:
         """
         self._check_usable()
         with self._translate_errors("copied"):
-            self.writer.settle()
+            self.settle()
             self._environment.copyfd(descriptor)
 
     def close(self) -> None:
@@ -465,7 +452,7 @@ class Store:
         self._prover.close()
         try:
             with suppress(lmdb.Error, StoreError):  # then the next owner does it
-                self.writer.settle(twice=True)
+                self.settle(twice=True)
             if not self._sync and self.writer.broken is None:
                 self._environment.sync(True)
         finally:

@@ -34,6 +34,7 @@ from greenroom.runtime.lmdb.environment import (
 from greenroom.runtime.lmdb.files import DATA_FILE
 from greenroom.runtime.lmdb.recent import (
     MOST_BYTES,
+    MOST_ROW_BYTES,
     MOST_ROWS,
     NONE,
     NUMBER_BYTES,
@@ -133,7 +134,6 @@ class Writer:
         """Take over the recent rows of the last owner, up to a number."""
         self.recent, self._recent_number = recent, number
         self._views = {self._environment.info()["last_txnid"]: recent}
-        self.settle()
 
     def settle(self, *, twice: bool = False) -> None:
         """Write the recent rows into their tables; without room they stay.
@@ -263,7 +263,8 @@ class Writer:
             changes, entries = merge(admitted), _entries(admitted)
             size = growth(changes) + entries_growth(entries)
         applies = applies or self._is_much(changes, entries) or self._is_short(size)
-        if admitted and not self._has_room(changes, size, len(admitted), entries, applies=applies):
+        ways = (True,) if applies else (False, True)
+        if admitted and not self._has_room(changes, size, len(admitted), entries, ways=ways):
             for unit in admitted:
                 unit.error = failed.get(unit.owner)
                 if unit.error is None and not self._has_room_alone(unit):
@@ -275,16 +276,20 @@ class Writer:
             return True
         if size and not unit.reserve:
             return False
-        # A delete or a reserve unit is retried: pages freed by a commit can be used two commits later.
-        return self._has_room((), 0, 0) and self._has_room(unit.changes, size, 1, unit.entries)
+        # A delete or a reserve unit is retried: pages freed by a commit can be used two commits later. If
+        # there is no room to apply all recent rows, it becomes one of them.
+        rotates = self._has_room((), 0, 0, ways=(False,))
+        return rotates and self._has_room(unit.changes, size, 1, unit.entries, ways=(True, False))
 
     def _is_much(self, changes: Sequence[Changes], entries: Sequence[JournalEntry]) -> bool:
         """Return whether a group is large, or would be too much with the recent rows."""
-        rows, size = sum(map(len, changes)) + len(entries), bytes_of(changes)
+        rows = sum(map(len, changes)) + len(entries)
+        size = bytes_of(changes) + sum(len(row) for _, _, row in entries)
         recent = self.recent
         return (
             2 * rows > MOST_ROWS
             or _MANY * size > MOST_BYTES
+            or any(payload and len(payload) > MOST_ROW_BYTES for each in changes for payload in each.values())
             or rows + len(recent) > MOST_ROWS
             or size + recent.size > MOST_BYTES
         )
@@ -306,10 +311,13 @@ class Writer:
         units: int,
         entries: Sequence[JournalEntry] = (),
         *,
-        applies: bool = True,
+        ways: Sequence[bool] = (True,),
     ) -> bool:
-        """Write and commit; return whether there was room."""
-        for applied in (True,) if applies else (False, True):
+        """Write and commit in the first way that finds room; return whether one did.
+
+        A way is whether the rows go into their tables.
+        """
+        for applied in ways:
             try:
                 self._write(changes, entries, applies=applied)
             except lmdb.Error as error:
@@ -334,7 +342,10 @@ class Writer:
         try:
             with self._environment.begin(write=True) as transaction:
                 number = transaction.id()
-                if applies:
+                if not any(added) and not (applies and self.recent):
+                    recent = self.recent
+                    write_format(transaction)
+                elif applies:
                     recent = NONE
                     self._apply(transaction, added)
                 else:
@@ -362,8 +373,6 @@ class Writer:
 
     def _apply(self, transaction: lmdb.Transaction[bytes], added: Sequence[Changes]) -> None:
         """Write changes and all recent rows into their tables."""
-        if not any(added):
-            write_format(transaction)
         for table, old, new in zip(self._tables, self.recent.changes, added, strict=True):
             if rows := old | new:
                 self._write_table(transaction, table, rows)
