@@ -254,7 +254,7 @@ def _sound_source(
 
 
 def _settle(folder: Path, encryption: Encryption | None) -> None:
-    """Write recent rows of a store without an owner into their tables, so that nothing deleted is copied.
+    """Apply recent rows of a store without an owner, so that nothing deleted is copied.
 
     A store that cannot be opened is copied as it is.
     """

@@ -168,7 +168,7 @@ class DamagedStore:
             yield Gap(after, upper, why, tuple(lost))
 
     def _sound_record(self, key: bytes, record: bytes) -> bytes:
-        """Return a record; one of the recent rows is mended, or the error of its codec raised."""
+        """Return a record, mended if it is a recent row; raise if it is damaged."""
         try:
             self.codec.open(key, record)
         except RecordDamagedError:

@@ -1,4 +1,4 @@
-"""Read the table of recent rows that an owner left which did not end in order."""
+"""Read the recent rows of an owner that did not end in order."""
 
 from __future__ import annotations
 
