@@ -53,8 +53,6 @@ NAMES = (
     "embedding",
     "retrieval",
     "present_state",
-    "quality",
-    "ablation",
     "negation",
     "documents",
     "code",

@@ -87,7 +87,7 @@ def run(plan: Plan) -> Report:
     with plan.folder() as models:
         for name, embedder in embedders(plan, models):
             for title, stores in _sets(plan).items():
-                cases = [case for store in stores for case in asked_cases(store, embedder, plan)]
+                cases = [case for store in stores for case in _cases(store, embedder, plan)]
                 for group in dict.fromkeys(_group(case.question) for case in cases):
                     some = [case for case in cases if _group(case.question) == group]
                     rows.append(_row(title, group, name, some))
@@ -154,7 +154,7 @@ def embedders(plan: Plan, models: Path) -> Iterator[tuple[str, Remembering | Non
         yield "MiniLM", Remembering(load_minilm(model, lambda: None))
 
 
-def asked_cases(store: Store, embedder: Remembering | None, plan: Plan) -> Iterator[Case]:
+def _cases(store: Store, embedder: Remembering | None, plan: Plan) -> Iterator[Case]:
     documents = list(starmap(document, enumerate(store.memories, 1)))
     texts = [strip_author(memory.text, memory.author or "") for memory in store.memories]
     view = View(corpus := corpus_of(documents, texts, embedder), corpus.alive.copy())

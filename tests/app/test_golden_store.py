@@ -121,7 +121,7 @@ EMPTY: tuple[Any, ...] = (None, [])
 WITHIN = {"memory_passport": "claim"}
 """Fields that are an object since, with what they were as this member."""
 ANEW = {"query_time_ms", "score", "instructions"}
-"""Fields that are computed for each answer; so is the order of hits, by the ranking of today."""
+"""Fields that are computed for each answer."""
 FORGOTTEN = {"record_context"}
 """Tools whose arguments have other names since, so that a repeat is not told from another request."""
 
@@ -131,8 +131,6 @@ def differences(old: Any, new: Any, where: str = "") -> list[str]:
     if isinstance(old, dict) and isinstance(new, dict):
         return [each for name in old for each in _field_differences(old[name], new, name, where)]
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        if old and isinstance(old[0], dict) and {"memory_id", "score"} <= old[0].keys():
-            old, new = (sorted(hits, key=lambda hit: hit["memory_id"]) for hits in (old, new))
         pairs = enumerate(zip(old, new, strict=True))
         return [each for n, (was, now) in pairs for each in differences(was, now, f"{where}[{n}]")]
     if isinstance(old, str) and isinstance(new, dict):  # a passport that was its claim alone

@@ -492,20 +492,6 @@ async def test_meaning_finds_what_no_word_does(tmp_path: Path) -> None:
     assert by_words.query_analysis
 
 
-@pytest.mark.promise("knowledge.found")
-async def test_a_word_that_is_shared_by_chance_does_not_hide_what_is_meant(tmp_path: Path) -> None:
-    by_chance = ["the back door is painted green", "long trousers for winter", "get the key from Anna"]
-    texts = ["refunds are paid within two weeks", *by_chance]
-    async with open_greenroom(tmp_path, embedder="static", options=FAST) as runtime:
-        for number, text in enumerate(texts):
-            await put(runtime, document_of(f"{number}.md", [([], text)]))
-        await runtime_has_vectors(runtime)
-        found = await search(runtime, "how long until I get reimbursed?")
-        assert found.results[0].chunk_text == texts[0]
-        by_words = await search(runtime, "long winter trousers")
-        assert by_words.results[0].chunk_text == texts[2]
-
-
 async def test_a_search_that_takes_too_long_is_cut_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,8 +46,8 @@ def test_words_of_a_note_count_by_the_part_of_the_query_that_they_are() -> None:
     words = dict(zip(found.rows.tolist(), found.signals["words"].tolist(), strict=True))
     rarity = {count: np.log(1 + (50 - count + 0.5) / (count + 0.5)) for count in (0, 1, 2)}
     whole = sum(rarity.values())
-    assert covered[20] == pytest.approx(words[20] * ((rarity[1] + rarity[2]) / whole) ** 2, rel=1e-5)
-    assert covered[21] == pytest.approx(words[21] * (rarity[2] / whole) ** 2, rel=1e-5)
+    assert covered[20] == pytest.approx(words[20] * (rarity[1] + rarity[2]) / whole, rel=1e-5)
+    assert covered[21] == pytest.approx(words[21] * rarity[2] / whole, rel=1e-5)
 
 
 def test_a_note_that_shares_words_by_chance_comes_after_one_that_means_what_is_asked() -> None:
@@ -233,9 +233,9 @@ def test_rare_words_of_the_query_weigh_more_in_its_vector() -> None:
     notes = [*(Note("filler", vector=(0, 0, 1)) for _ in range(20)), Note("walrus", vector=(1, 0, 0))]
     asked = QueryVectors(space=SPACE, words=["filler", "walrus"], rows=floats((0, 0, 1), (1, 0, 0)))
     found = search(notes, "filler walrus", asked)
-    cosine = dict(zip(found.rows.tolist(), found.signals["cosine"].tolist(), strict=True))
-    assert cosine[20] > 0.98
-    assert cosine[0] < 0.2
+    meaning = dict(zip(found.rows.tolist(), found.signals["meaning"].tolist(), strict=True))
+    assert meaning[20] > 0.98
+    assert meaning[0] < 0.2
 
 
 def test_the_vector_of_a_word_that_may_be_mistyped_counts_less() -> None:

@@ -195,7 +195,7 @@ async def test_one_namespace_with_an_answer_is_enough(enter: Enter) -> None:
         others = await ann.ask(MemorySearch(query=ZEBRAS, namespace="user:ann", min_relevance=0))
         scores = {memory.key: memory.relevance for memory in both.memories}
         assert all(scores[memory.key] < memory.relevance for memory in others.memories)  # beside a right one
-        none = await ann.ask(MemorySearch(query="Why do unicorns avoid trombones on Mars?"))
+        none = await ann.ask(MemorySearch(query="photosynthesis of algae in the Archaean"))
         assert (keys(none), reason(none)) == ([], "nothing_relevant")
 
 

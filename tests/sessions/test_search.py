@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from greenroom.actors.search.embedding.vector_messages import QueryVectors, Vectors
 from greenroom.actors.sessions.search import Preview, metadata_text, preview
-from greenroom.actors.sessions.search.index import Found, Match, SearchIndex, SearchRequest
+from greenroom.actors.sessions.search.index import Match, SearchIndex, SearchRequest
 from greenroom.runtime import finish
 
 WORDS = ["database", "databse", "databases", "auth", "authentication", "the", "who", "bob", "café", "東京"]
@@ -513,49 +513,3 @@ def test_metadata_text_has_every_string(metadata: dict[str, str]) -> None:
     assert metadata_text(msgspec.json.encode(metadata)).split("\n") == "\n".join(metadata.values()).split(
         "\n"
     )
-
-
-ALONE = ["oode", "daeed", "dodda", "eaoo", "ddade", "aoea", "oddoe", "aede"]
-"""Words whose letters, and so whose vectors, have little to do with those of their neighbours."""
-
-
-def both_lists(index: SearchIndex, text: str, threshold: float, partitions: list[str] | None = None) -> Found:
-    request = SearchRequest(
-        text=text,
-        partitions=PARTITIONS if partitions is None else partitions,
-        threshold=threshold,
-        limit=3,
-        vectors=query_vectors(text),
-    )
-    return finish(index.find(request))
-
-
-def with_vectors(docs: list[Document]) -> SearchIndex:
-    index = index_of(list(enumerate(docs)))
-    index.set_vectors(SPACE, {number: vector(document[2]) for number, document in enumerate(docs)})
-    return index
-
-
-@pytest.mark.promise("sessions.meaning", "sessions.search")
-def test_what_is_near_in_meaning_alone_is_a_list_of_its_own_unless_it_reaches_the_threshold() -> None:
-    index = with_vectors([("public", "alice", text, "") for text in [*ALONE, "zebra database"]])
-    found = both_lists(index, "zebra", 60)
-    assert [match.id for match in found.matches] == [8]
-    assert 0 < len(found.by_meaning) <= 3
-    assert all(match.score < 60 for match in found.by_meaning)
-    at_all = both_lists(index, "zebra", 0)
-    assert at_all.by_meaning == []
-    assert [match.id for match in at_all.matches] == [8, *(match.id for match in found.by_meaning[:2])]
-
-
-@pytest.mark.promise("sessions.visibility")
-def test_hidden_messages_change_neither_list_nor_what_neighbours_count() -> None:
-    seen = [("public", "alice", text, "") for text in [*ALONE, "zebra database"]]
-    among = [each for one in seen for each in (one, ("agent:bob", "bob", "adeo adeo", ""))]
-    for threshold in (60, 0):
-        alone = both_lists(with_vectors(seen), "zebra", threshold)
-        hidden = both_lists(with_vectors(among), "zebra", threshold, ["public"])
-        scores_alone, scores_hidden = (
-            [[each.score for each in one] for one in two] for two in (alone, hidden)
-        )
-        assert scores_alone == scores_hidden

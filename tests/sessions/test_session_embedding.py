@@ -114,29 +114,6 @@ async def test_a_message_is_found_by_its_meaning_with_vectors_of_words(folder: P
 
 
 @pytest.mark.promise("sessions.meaning")
-async def test_what_shares_no_word_and_misses_the_threshold_is_listed_by_meaning(folder: Path) -> None:
-    async with talk(folder, "static") as here:
-        await begin(here, "Refunds are paid within 14 days.", "My money is gone.", *OTHERS)
-        await here.settle()
-        found = await here.search("money back", fuzzy_threshold=60)
-        assert contents(found) == ["My money is gone."]
-        assert found.message_count == 1
-        assert found.by_meaning[0].message.content == "Refunds are paid within 14 days."
-        assert all(hit.score < 60 and hit.relevance == "low" for hit in found.by_meaning)
-        few = await here.search("money back", fuzzy_threshold=60, limit=1)
-        assert len(few.by_meaning) == 1
-        brief = await here.search("money back", fuzzy_threshold=60, max_tokens=100)
-        assert (len(brief.results), brief.by_meaning) == (1, [])
-        every = await here.search("money back")
-        assert "Refunds are paid within 14 days." in contents(every)
-        assert every.by_meaning == []
-        by_meaning = await here.search("reimbursement of payments", fuzzy_threshold=60)
-        assert (by_meaning.results, by_meaning.message_count) == ([], 0)
-        assert by_meaning.by_meaning
-        assert not by_meaning.lacks_reason
-
-
-@pytest.mark.promise("sessions.meaning")
 async def test_a_models_vectors_are_made_behind_the_first_search_and_then_of_what_comes(folder: Path) -> None:
     async with talk(folder) as here:
         await begin(here)

@@ -75,7 +75,7 @@ def _words_of_search(request: MemorySearch) -> str | None:
 
 
 def _searched_messages(request: sessions.SearchContext, answer: SearchResults) -> Noted:
-    found = [hit.message for hit in (*answer.results, *answer.by_meaning)]
+    found = [hit.message for hit in answer.results]
     is_private = request.search_scope == "private" or _has_private(found)
     return Noted(search=request.query, is_private=is_private)
 

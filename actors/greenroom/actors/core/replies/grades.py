@@ -8,12 +8,8 @@ from typing import Final, Literal, NamedTuple
 Grade = Literal["high", "medium", "low"]
 GRADES: Final[Mapping[Grade, float]] = {"high": 0.5, "medium": 0.1, "low": 0.0}
 """The least relevance of each grade. At least half of the hits of grade high are right."""
-WEAK: Final[Mapping[str, float]] = {"words": 0.25, "static": 0.38, "sentences": 0.43, "tokens": 0.45}
-"""A list of memories is weak if its measured chance of a right answer is below this, by the vectors compared.
-
-At most one in ten lists with a right answer is weak; of near misses a third are, of absurd questions most
-(`bench quality`).
-"""
+WEAK: Final = 0.25
+"""A list of memories is weak if its measured chance of a right answer is below this."""
 GOOD: Final = 0.7
 """A list of passages is weak if no score exceeds this. Of right answers with half of the query's words, 95 %
 exceed it."""

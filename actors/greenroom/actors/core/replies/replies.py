@@ -210,14 +210,12 @@ class SearchResults(PartialReply, frozen=True, kw_only=True):
     """Answers `SearchContext`; ``truncated``: visible messages or matches were left out.
 
     ``partial``: the search used words only, or some messages were not compared by meaning; a later search may
-    find more. ``by_meaning``: the messages nearest in meaning that share no word with the query and have less
-    than the threshold; ``message_count`` leaves them out.
+    find more.
     """
 
-    lists: ClassVar[tuple[str, ...]] = ("results", "by_meaning")
+    lists: ClassVar[tuple[str, ...]] = ("results",)
 
     results: list[SearchHit]
-    by_meaning: list[SearchHit] = []
     query: str
     threshold: float
     search_scope: VisibilityFilter

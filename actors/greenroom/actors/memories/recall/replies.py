@@ -125,7 +125,7 @@ class MemoriesFound(PartialReply, frozen=True, kw_only=True):
         left_out: How many of the best ``limit`` did not fit into ``max_tokens``.
         over_budget: How many of these are too large for ``max_tokens`` on their own.
         failed: Namespaces that could not be searched; their memories are missing here.
-        weak: Present if the answer is hardly among them.
+        weak: Present if the answer is hardly among them: fewer than one in four such lists had it.
     """
 
     lists: ClassVar[tuple[str, ...]] = ("memories",)

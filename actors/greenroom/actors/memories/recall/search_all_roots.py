@@ -270,12 +270,6 @@ def _had_any(found: RootSearchResult) -> bool:
     return all(found.counts.values())
 
 
-def _is_weak(outcome: SearchResult) -> bool:
-    """Return whether too small a chance of a right answer makes the list weak."""
-    bounds = [WEAK[each.model] for each in outcome.found if each.model in WEAK]
-    return sum(each.relevance for each in outcome.hits) < min(bounds, default=0.0)
-
-
 def reply(
     outcome: SearchResult,
     search: SearchSpec,
@@ -290,7 +284,7 @@ def reply(
     ``mode`` is the requested mode, if another one was carried out; ``began`` is a time on trio's clock.
     """
     memories = [replies.to_hit(each) for each in outcome.hits]
-    is_weak = _is_ranked(search) and _is_weak(outcome)
+    is_weak = _is_ranked(search) and sum(each.relevance for each in outcome.hits) < WEAK
     cut = paging.fit_to_budget(
         memories, max_tokens, lambda each: {"memory_id": each.memory_id, "key": each.key}
     )

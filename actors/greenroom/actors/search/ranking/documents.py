@@ -1,6 +1,6 @@
 """The order of chunks of documents for a query: signals and scores.
 
-    strength = coverage² * sum of weight * signal of words + weight * meaning
+    strength = sum of weight * signal
     share    = strength / (the worth of all words of the query + EVEN)
     score    = 1 / (1 + exp(-(share - middle) / width))
 
@@ -13,9 +13,7 @@ A score is measured. It is the share of results with this score, among the ten b
 file; half of the queries were these headings, the others had no answer. `bench.relevance` fits the middles
 and widths. So scores can also be compared with and without vectors, and between models.
 
-A chunk is found by its text, the headings above it, the path of its file, and the rest of its file. Beside
-vectors, words count by the square of the share of the query that the chunk has (`coverage`): a word or two
-that it shares by chance say little of a question in other words. Without vectors there is nothing else.
+A chunk is found by its text, the headings above it, the path of its file, and the rest of its file.
 """
 
 from __future__ import annotations
@@ -39,28 +37,27 @@ from greenroom.actors.search.ranking.chunks import (
     group_of,
     saturate,
 )
-from greenroom.actors.search.ranking.lexical import FEW, idf
 from greenroom.actors.search.ranking.query import RankQuery
 from greenroom.actors.search.ranking.spelling import find_corrections
 from greenroom.actors.search.ranking.sums import RankedRow, SignalSum, find_place, logistic, weigh
 from greenroom.actors.search.ranking.view import Floats
-from greenroom.actors.search.ranking.weights import DOCUMENT_WEIGHTS, SENTENCES_MEAN
+from greenroom.actors.search.ranking.weights import DOCUMENT_WEIGHTS
 from greenroom.runtime import Slices
 
 _SCALES: Final[Mapping[str, tuple[float, float]]] = {
     "words": (1.42, 0.325),
-    "both, static": (1.89, 0.611),
-    "meaning, static": (1.12, 0.290),
-    "both, sentences": (2.00, 0.600),
-    "meaning, sentences": (1.36, 0.330),
+    "both, static": (1.88, 0.477),
+    "meaning, static": (1.11, 0.259),
+    "both, sentences": (1.88, 0.477),
+    "meaning, sentences": (0.74, 0.162),
 }
 """For each kind of comparison: the share with a score of 0.5, and the width; one width above, it is 0.73."""
 _MATCHES: Final[Mapping[str, float]] = {
     "words": 0.34,
-    "both, static": -0.20,
-    "meaning, static": 0.12,
-    "both, sentences": -0.04,
-    "meaning, sentences": 0.14,
+    "both, static": 0.42,
+    "meaning, static": 0.21,
+    "both, sentences": 0.30,
+    "meaning, sentences": 0.20,
 }
 """For each kind of comparison: the share with a match of 0.5.
 
@@ -69,8 +66,8 @@ Then 95 of 100 right chunks with half of the query's words have a match above 0.
 _FLOORS: Final[Mapping[str, float]] = {
     "words": 0.06,
     "both, static": 0.06,
-    "meaning, static": 0.06,
-    "both, sentences": 0.043,
+    "meaning, static": 0.04,
+    "both, sentences": 0.04,
     "meaning, sentences": 0.04,
 }
 """For each kind of comparison: if the best score is lower than this, nothing is an answer.
@@ -149,16 +146,13 @@ def rank_chunks(
     cosine: Floats | None = None
     if towards is not None:
         assert query.vectors is not None, "the vector is made of them"
-        found_cosines = yield from meaning.cosines(view, query.vectors.space, towards)
-        cosine = None if found_cosines is None else found_cosines.centred
+        cosine = yield from meaning.cosines(view, query.vectors.space, towards)
     size = len(view.visible)
     strengths, coverage = SignalSum(size, explain=explain), np.zeros(size, np.float32)
     if only != "meaning":
         yield from _add_words(view, groups, strengths, coverage)
     if cosine is not None:
-        strengths.scale(_by_coverage(view, coverage, groups, unknown))
-        of_sentences = _vectors(query) == "sentences"
-        _add(strengths, {"meaning": cosine}, times=SENTENCES_MEAN if of_sentences else 1.0)
+        _add(strengths, {"meaning": cosine})
     strength = strengths.total
     yield
     worth = EVEN + (0.0 if only == "meaning" else sum(group.weight for group in groups))
@@ -202,20 +196,9 @@ def rank_chunks(
 
 def _compared(query: RankQuery, only: str | None) -> str:
     """Return the key of `_SCALES` for the comparison that a query gets."""
-    return f"{only or 'both'}, {_vectors(query)}"
-
-
-def _vectors(query: RankQuery) -> str:
     assert query.vectors is not None, "meaning was compared"
-    return "static" if query.vectors.sentence is None else "sentences"
-
-
-def _by_coverage(view: Chunks, coverage: Floats, groups: Sequence[Group], unknown: Sequence[str]) -> Floats:
-    """Return the squared share of the query in each row, unknown words included."""
-    known = sum(group.weight for group in groups)
-    missing = len(unknown) * idf(0, max(FEW, view.count))
-    share = np.minimum(coverage, np.float32(1)) * np.float32(known / ((known + missing) or 1.0))
-    return share * share
+    vectors = "static" if query.vectors.sentence is None else "sentences"
+    return f"{only or 'both'}, {vectors}"
 
 
 def _logit(score: float) -> float:

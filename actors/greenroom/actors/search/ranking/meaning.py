@@ -3,16 +3,13 @@
 Words of the query count by their rarity among the visible memories; otherwise names and everyday words
 dominate a small model. A memory without a vector gets the average cosine, so it moves neither up nor
 down.
-
-All vectors of a model have a direction in common, which says nothing. `mean_vectors` has it, and it is taken
-out of the memories and the query first. It is the same in every store, so no hidden memory moves it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any, Final, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +17,6 @@ import numpy.typing as npt
 from greenroom.actors.content.text.analyze import tokens
 from greenroom.actors.search.embedding.vector_messages import QueryVectors
 from greenroom.actors.search.ranking.lexical import idf
-from greenroom.actors.search.ranking.mean_vectors import mean_of
 from greenroom.actors.search.ranking.view import Floats, View
 from greenroom.runtime import Slices
 
@@ -33,8 +29,6 @@ _FETCHED = 32  # rows whose tokens are compared without a pause (1 ms)
 _STOP_WORD = 0.05  # a rare word weighs about 6
 _NAME = 0.3
 _EPSILON = 1e-9
-_COMMON: Final = 0.02
-"""By so much the best cosines of MiniLM fall; those of a model whose mean is not known do, too."""
 
 
 def word_weights(
@@ -79,61 +73,26 @@ def query_vector(vectors: QueryVectors, weights: Floats) -> Floats | None:
     return (found / length).astype(np.float32) if length > _EPSILON else None
 
 
-class Cosines(NamedTuple):
-    """Each row's cosine with the query, plain and with the mean taken out."""
-
-    plain: Floats
-    centred: Floats
-
-
-def cosines(view: View, space: str, query: Floats) -> Slices[Cosines | None]:
-    """Return the cosines of each row with the query; None without any vector."""
+def cosines(view: View, space: str, query: Floats) -> Slices[Floats | None]:
+    """Return the cosine of each row with the query; None without any vector."""
     found = view.corpus.vectors(space)
     if found is None or found[0].shape[1] != len(query):
         return None
     values, scales, has = found
     there = has & view.visible
-    count = int(np.count_nonzero(there))
-    if not count:
-        return None
-    mean = mean_of(space)
-    plain = np.zeros(len(there), np.float32)
+    cosine = np.zeros(len(there), np.float32)
     rows: npt.NDArray[Any] | None = None if view.all_visible else np.flatnonzero(there)
     for start in range(0, len(there) if rows is None else len(rows), BLOCK):
         some = slice(start, start + BLOCK) if rows is None else rows[start : start + BLOCK]
-        numbers = values[some].astype(np.float32)
         # Not `@`: on a busy machine the threads of a matrix library wait longer than they save.
-        plain[some] = np.vecdot(numbers, query) * scales[some]
-        if mean is not None:
-            _add_common(view.common(space), some, numbers, mean, scales[some], has[some])
+        cosine[some] = np.vecdot(values[some].astype(np.float32), query) * scales[some]
         yield
-    if mean is None:
-        centred = plain - np.float32(_COMMON)
-    else:
-        centred = _centre(plain, view.common(space), query, mean)
-        centred[scales == 0] = 0  # a text without a word has no meaning
+    count = int(np.count_nonzero(there))
+    if not count:
+        return None
     if count < len(there):
-        for each in (plain, centred):
-            each[~there] = each.sum(where=there) / count
-    return Cosines(plain, centred)
-
-
-def _add_common(
-    common: Floats, some: Any, numbers: Floats, mean: Floats, scales: Floats, has: npt.NDArray[np.bool_]
-) -> None:
-    """Calculate what rows have in common with the mean, unless it is known."""
-    if np.isnan(common[some]).any():  # rows without a vector stay unknown, for they may get one
-        common[some] = np.where(has, np.vecdot(numbers, mean) * scales, np.float32(np.nan))
-
-
-def _centre(plain: Floats, common: Floats, query: Floats, mean: Floats) -> Floats:
-    """Return the cosines without the mean, from the products of whole vectors."""
-    length = np.float32(mean @ mean)
-    own = np.float32(query @ mean)
-    lengths = np.sqrt(np.maximum(1 - 2 * common + length, np.float32(_EPSILON)))
-    found: Floats = (plain - common - own + length) / lengths
-    found /= np.float32(max(_EPSILON, float(1 - 2 * own + length) ** 0.5))
-    return found
+        cosine[~there] = cosine.sum(where=there) / count
+    return cosine
 
 
 def best_of_conversation(view: View, cosine: Floats) -> Floats:

@@ -26,7 +26,6 @@ import numpy.typing as npt
 from greenroom.actors.search.embedding import rows as spaces
 from greenroom.actors.search.embedding.models.safetensors import read_tensors
 from greenroom.actors.search.ranking.rank import Ranked
-from greenroom.actors.search.ranking.signals import COSINE
 from greenroom.actors.search.ranking.view import Floats, Mask, View
 from greenroom.runtime import Slices
 
@@ -85,12 +84,12 @@ def compare_with_ordinary(
 ) -> Slices[Near]:
     """Compare a query with ordinary prompts, at ranked places and among the wanted rows."""
     prompts_there, found = vectors_of_prompts(space), view.corpus.vectors(space)
-    if prompts_there is None or found is None or COSINE not in ranked.signals:
+    if prompts_there is None or found is None or "meaning" not in ranked.signals:
         return NOT_COMPARED
     values, _, has = found
     chosen = places[has[ranked.rows[places]]]
     _, mean, deviation = _compare(values[ranked.rows[chosen]], prompts_there)
-    near = (ranked.signals[COSINE][chosen] - mean) / deviation
+    near = (ranked.signals["meaning"][chosen] - mean) / deviation
     yield
     known = yield from _find_ordinary(view, space, wanted & view.visible & has, prompts_there)
     return Near(dict(zip(chosen.tolist(), near.tolist(), strict=True)), known.best, known.share)

@@ -57,21 +57,21 @@ class Scale(NamedTuple):
 SCALES: Final[Mapping[Kind, Mapping[VectorSet, Scale]]] = {
     "note": {
         "words":     Scale(0.60,  4.67,  0.58, 0.030, 0.011),
-        "static":    Scale(0.48,  3.79,  0.09, 0.046, 0.034),
-        "sentences": Scale(0.49,  5.17,  0.06, 0.040, 0.048),
-        "tokens":    Scale(0.44,  5.27,  0.01, 0.047, 0.049),
+        "static":    Scale(0.52,  3.99,  0.14, 0.045, 0.027),
+        "sentences": Scale(0.60,  5.10,  0.05, 0.048, 0.047),
+        "tokens":    Scale(0.62,  5.78,  0.03, 0.046, 0.047),
     },
     "dated note": {
         "words":     Scale(1.03,  9.29,  0.00, 0.010, 0.057),
-        "static":    Scale(1.00,  9.80,  0.00, 0.013, 0.056),
-        "sentences": Scale(1.03,  9.84,  0.00, 0.037, 0.057),
-        "tokens":    Scale(0.94, 10.35,  0.00, 0.047, 0.045),
+        "static":    Scale(1.01,  9.67,  0.00, 0.012, 0.028),
+        "sentences": Scale(0.95,  9.33,  0.00, 0.011, 0.069),
+        "tokens":    Scale(0.88,  9.43,  0.00, 0.021, 0.066),
     },
     "conversation": {
         "words":     Scale(0.98,  8.49,  0.00, 0.226, 0.226),
-        "static":    Scale(0.99,  9.59,  0.00, 0.248, 0.248),
-        "sentences": Scale(1.00,  9.77,  0.00, 0.255, 0.255),
-        "tokens":    Scale(0.99, 10.29,  0.00, 0.256, 0.256),
+        "static":    Scale(1.00,  9.84,  0.00, 0.242, 0.242),
+        "sentences": Scale(1.00,  9.74,  0.00, 0.228, 0.228),
+        "tokens":    Scale(0.98, 10.20,  0.00, 0.246, 0.246),
     },
 }
 # fmt: on
@@ -89,7 +89,7 @@ def log_odds(strength: Floats, kinds: npt.NDArray[np.uint8], vectors: VectorSet,
 
 MATCH_MIDDLES: Final[Mapping[VectorSet, float]] = {
     "words": -3.6,
-    "static": -2.7,
+    "static": -2.4,
     "sentences": -1.9,
     "tokens": -1.5,
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +24,6 @@ from greenroom.actors.search.ranking.view import Floats, Mask, View
 from greenroom.runtime import Slices
 
 Values = dict[str, Floats]
-COSINE: Final = "cosine"
-"""The plain cosine of the vectors, which `ranking.ordinary` compares; it has no weight."""
 
 
 TOKENS_BEFORE, TOKENS_AFTER = (1.0, 0.9), (0.9, 0.8)
@@ -146,12 +144,12 @@ def vector_signals(view: View, query: RankQuery, reading: QueryReading) -> Slice
     towards = ranking_meaning.query_vector(vectors, weights)
     if towards is None:
         return {}
-    found = yield from ranking_meaning.cosines(view, vectors.space, towards)
-    if found is None:
+    cosine = yield from ranking_meaning.cosines(view, vectors.space, towards)
+    if cosine is None:
         return {}
-    best = ranking_meaning.best_of_conversation(view, found.centred)
+    best = ranking_meaning.best_of_conversation(view, cosine)
     yield
-    return {"meaning": found.centred, "theme": best, COSINE: found.plain}
+    return {"meaning": cosine, "theme": best}
 
 
 def query_weights(view: View, query: RankQuery, reading: QueryReading) -> Floats:
@@ -198,14 +196,11 @@ def token_signals(
 
 
 def _covered(view: View, reading: QueryReading, words: Floats) -> Slices[Floats]:
-    """Return the score of the words, times the square of the share of the query.
-
-    A word or two that a note shares with a question by chance are thus worth next to nothing.
-    """
+    """Return the score of the words, times the share of the query."""
     if is_nothing(words) or not view.has_notes:
         return view.nothing
     share = yield from lexical.coverage(view, reading.groups, len(reading.unknown))
-    return words * share * share
+    return words * share
 
 
 def _company(view: View, authors: Sequence[Mask]) -> Slices[Floats]:

@@ -52,12 +52,6 @@ class SignalSum:
         if self._parts is not None and other._parts is not None:
             self._parts |= {name: values * factor for name, values in other._parts.items()}
 
-    def scale(self, by: Numbers) -> None:
-        """Multiply the sum and its parts by a number for each row."""
-        self.total *= by
-        if self._parts is not None:
-            self._parts = {name: values * by for name, values in self._parts.items()}
-
     def divide(self, by: float) -> None:
         """Divide the sum and its parts by a number."""
         self.total /= by

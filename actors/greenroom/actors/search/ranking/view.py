@@ -50,9 +50,7 @@ OPENING = 3
 """The number of memories that open a conversation."""
 LONG = 100
 """At most this many words count for the length of a memory; else a book would always come first."""
-_PAIRS = 500
-"""At most this many pairs of neighbours are compared."""
-_BYTES_A_ROW = 57
+_BYTES_A_ROW = 53
 """Bytes that a view keeps for each row after a search."""
 
 
@@ -89,8 +87,6 @@ class View:
         self.all_visible = self.count == len(visible)
         self.ordinary: dict[str, Any] = {}
         """The last comparison with ordinary prompts, by space; see `ranking.ordinary`."""
-        self._common: dict[str, Floats] = {}
-        self._alike: dict[tuple[str, int], float] = {}
 
     def prepare(self) -> Slices[None]:
         """Calculate and cache what every query needs."""
@@ -102,29 +98,6 @@ class View:
     def resident_bytes(self) -> int:
         """Return an estimate of the memory in use."""
         return _BYTES_A_ROW * len(self.visible)
-
-    def common(self, space: str) -> Floats:
-        """Return the rows' products with the mean vector; nan where not known yet."""
-        if space not in self._common:
-            self._common[space] = np.full(len(self.visible), np.nan, np.float32)
-        return self._common[space]
-
-    def neighbours_alike(self, space: str) -> float:
-        """Return by how much the mean cosine of neighbours exceeds that of any two rows."""
-        found, order = self.corpus.vectors(space), self.neighbours.order
-        if found is None or len(order) <= 1:
-            return 0.0
-        values, scales, has = found
-        known = space, int(np.count_nonzero(has & self.visible))
-        if known not in self._alike:
-            places = np.linspace(0, len(order) - 2, min(len(order) - 1, _PAIRS)).astype(np.intp)
-            pairs = np.stack((order[places], order[places + 1]))
-            pairs = pairs[:, has[pairs].all(axis=0)]
-            first, second = values[pairs] * scales[pairs][..., None]
-            count = max(1, len(first))
-            alike = float(np.vecdot(first, second).sum()) / count
-            self._alike = {known: alike - float(first.sum(axis=0) @ second.sum(axis=0)) / count**2}
-        return self._alike[known]
 
     def postings(self, field: str, term: str) -> tuple[Rows, Floats]:
         """Return the visible rows that hold ``term``, and how often."""

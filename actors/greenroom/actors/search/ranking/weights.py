@@ -66,7 +66,7 @@ _NOTE: Final[_Table] = {
     # Without vectors the weights of conversations apply; they were fitted to more questions.
     #                 words  static  sentences tokens
     "words":         (  0.09,   0.00,   0.00,   0.00),
-    "covered":       (  0.00,   0.60,   0.30,   0.30),
+    "covered":       (  0.00,   0.50,   0.20,   0.04),
     "nearby":        (  0.36,   0.00,   0.00,   0.00),
     "conversation":  (  0.16,   0.00,   0.00,   0.00),
     "tags":          (  0.40,   0.20,   0.20,   0.20),
@@ -75,23 +75,16 @@ _NOTE: Final[_Table] = {
     "author":        (  2.09,   1.53,   2.41,   2.39),
     "company":       (  2.44,   0.00,   0.00,   0.00),
     "question":      ( -0.45,   0.00,   0.00,   0.00),
-    "length":        (  0.26,   0.00,   0.00,   0.00),
+    "length":        (  0.26,   0.10,   0.00,   0.00),
     "when":          (  1.46,   0.00,   0.00,   0.00),
     "temporal":      (  0.25,   0.00,   0.00,   0.00),
-    "meaning":       (  0.00,  11.50,  20.90,  15.70),
+    "meaning":       (  0.00,   9.00,  16.09,  12.08),
     "tokens":        (  0.00,   0.00,   0.00,   6.91),
-}
-_DATED_NOTE: Final[_Table] = {
-    # A note has no neighbours, so they cannot find it.
-    #                 words  static  sentences tokens
-    **_CONVERSATION,
-    "nearby":        (  0.36,   0.35,   0.00,   0.00),
-    "meaning":       (  0.00,   2.93,   8.00,   5.00),
 }
 # fmt: on
 SIGNALS: Final[Mapping[str, str]] = {
     "words": "The memory contains the query's words; rare words count more than common ones (BM25).",
-    "covered": "The same, much more for a memory that contains a larger part of the query.",
+    "covered": "The same, more for a memory that contains a larger part of the query.",
     "nearby": "The words of the memory and its neighbours: a topic is discussed over several turns.",
     "conversation": "The conversation is about the query, even if the answer uses other words.",
     "tags": "Tags are what the memory is meant to be found by.",
@@ -118,7 +111,7 @@ SIGNALS: Final[Mapping[str, str]] = {
 _TABLES: Final[Mapping[Kind, _Table]] = {
     "note": _NOTE,
     "conversation": _CONVERSATION,
-    "dated note": _DATED_NOTE,
+    "dated note": _CONVERSATION,
 }
 
 
@@ -152,25 +145,6 @@ def message_weights(vectors: VectorSet) -> Mapping[str, float]:
     return found
 
 
-_ALIKE: Final = 0.1
-"""If the cosine of neighbours exceeds that of any two messages by this, all signals of neighbours count."""
-_ALONE: Final = 4.0
-"""Meaning counts so many times as much where neighbours are no more alike than others."""
-
-
-def weigh_neighbours(table: Mapping[str, float], alike: float) -> Mapping[str, float]:
-    """Return the weights for messages whose neighbours' cosine exceeds that of any two by ``alike``.
-
-    In a conversation the messages around one help to find it. Where each message is about something else,
-    they are noise, and meaning counts for more.
-    """
-    share = min(1.0, max(0.0, alike / _ALIKE))
-    found = dict(table)
-    for name in ("around", "theme"):
-        found[name] = table.get(name, 0.0) * share
-    return found | {"meaning": table["meaning"] * (_ALONE - (_ALONE - 1) * share)}
-
-
 # -- documents ---------------------------------------------------------------------------------
 
 DOCUMENT_WEIGHTS: Final[Mapping[str, float]] = {
@@ -192,12 +166,9 @@ DOCUMENT_SIGNALS: Final[Mapping[str, str]] = {
     "file": "The whole document is about the query (BM25 of all its chunks together).",
     "coverage": "The share of the query, by rarity, that the chunk and its headings contain.",
     "titled": "The nearest heading is the query, or a share of it (both ways, by rarity).",
-    "meaning": "The chunk means what the query means, in whatever words (cosine; of sentences times 1.5).",
+    "meaning": "The chunk means what the query means, in whatever words (cosine).",
 }
 """The signals of chunks of documents, with the reason for each."""
-
-SENTENCES_MEAN: Final = 1.5
-"""Vectors of sentences tell so many times as much as those of words."""
 
 # -- source code -------------------------------------------------------------------------------
 

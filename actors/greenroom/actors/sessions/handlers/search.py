@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 
@@ -60,57 +58,20 @@ def search(
     search_request = request.asked
     looked = yield from session.message_search.prepare(request, context)
     session.message_search.note_lost(context, looked.partitions)
-    found = yield from looked.messages.find(looked.wanted)
-    room = _Room(SHOWN // max(1, len(found.matches) + len(found.by_meaning)))
-    hits = yield from _hits(context, looked, search_request.query, found.matches, room)
-    nearest = yield from _hits(context, looked, search_request.query, found.by_meaning, room)
-    budget = search_request.max_tokens
-    cut = paging.fit_to_budget(hits, budget, _identify)
-    if budget is not None and cut.tokens is not UNSET:
-        nearest, _ = paging.take_fitting(nearest, budget - cut.tokens)
-    scanned = looked.window.scanned
-    record_search(context, "search_context", len(cut.kept), query_characters=len(search_request.query))
-    return replies.SearchResults(
-        results=cut.kept,
-        by_meaning=nearest,
-        query=search_request.query,
-        threshold=search_request.fuzzy_threshold,
-        search_scope=search_request.search_scope,
-        message_count=len(cut.kept),
-        scanned=scanned,
-        truncated=scanned < session.counters.count(looked.partitions) or len(cut.kept) < len(found.matches),
-        partial=UNSET if looked.partial is None else True,
-        partial_reason=UNSET if looked.partial is None else looked.partial,
-        left_out=cut.left_out,
-        over_budget=cut.over_budget,
-    )
-
-
-@dataclass(slots=True)
-class _Room:
-    """The bytes that are left in a reply, and the characters that a preview scans."""
-
-    scanned: int
-    left: int = message_log.PAGE_BYTES
-    is_empty: bool = True
-
-
-def _hits(
-    context: Context, looked: PreparedSearch, query: str, matches: Sequence[Match], room: _Room
-) -> Slices[list[replies.SearchHit]]:
-    """Return messages with previews, as many as the reply has room for."""
+    matches = yield from looked.messages.search(looked.wanted)
+    looked_at = SHOWN // max(1, len(matches))
     hits: list[replies.SearchHit] = []
+    size = 0
     for match in matches:
         entry = read_undamaged(context, message_log.find, context, looked.partitions, match.id)
         if entry is None:
             continue
-        room.left -= message_log.answer_bytes(entry.message)
-        if not room.is_empty and room.left < 0:
+        size += message_log.answer_bytes(entry.message)
+        if hits and size > message_log.PAGE_BYTES:
             break
         # After a jump of the clock the window of ids can include an older message.
         if entry.message.timestamp >= looked.since:
-            room.is_empty = False
-            shown = preview(entry.message.content, query, looked_at=room.scanned)
+            shown = preview(entry.message.content, search_request.query, looked_at=looked_at)
             hits.append(
                 replies.SearchHit(
                     message=view(entry, context.principal),
@@ -122,11 +83,22 @@ def _hits(
                 )
             )
         yield
-    return hits
-
-
-def _identify(hit: replies.SearchHit) -> dict[str, Any]:
-    return identify(hit.message)
+    cut = paging.fit_to_budget(hits, search_request.max_tokens, lambda hit: identify(hit.message))
+    scanned = looked.window.scanned
+    record_search(context, "search_context", len(cut.kept), query_characters=len(search_request.query))
+    return replies.SearchResults(
+        results=cut.kept,
+        query=search_request.query,
+        threshold=search_request.fuzzy_threshold,
+        search_scope=search_request.search_scope,
+        message_count=len(cut.kept),
+        scanned=scanned,
+        truncated=scanned < session.counters.count(looked.partitions) or len(cut.kept) < len(matches),
+        partial=UNSET if looked.partial is None else True,
+        partial_reason=UNSET if looked.partial is None else looked.partial,
+        left_out=cut.left_out,
+        over_budget=cut.over_budget,
+    )
 
 
 def relevance(score: float) -> replies.Relevance:

@@ -76,13 +76,6 @@ class Match(NamedTuple):
     score: float
 
 
-class Found(NamedTuple):
-    """The matches, and messages near in meaning that share no word with the query."""
-
-    matches: list[Match]
-    by_meaning: list[Match]
-
-
 class SearchIndex:
     """An index of the messages of one session.
 
@@ -203,22 +196,13 @@ class SearchIndex:
         return self._key_bytes + self._corpus.resident_bytes() + view
 
     def search(self, request: SearchRequest) -> Slices[list[Match]]:
-        """Return the matches, best first; see `find`."""
-        found = yield from self.find(request)
-        return found.matches
-
-    def find(self, request: SearchRequest) -> Slices[Found]:
-        """Return the matches, and what is nearest in meaning; best first.
+        """Return the matches, best first.
 
         Of equal scores the stronger message is first (for phrases: by the named sender), then the shorter one
             (by powers of two), then the newer one. Do not add to the index before the generator returns.
         """
         scores = yield from self._score_rows(request)
-        rounded = np.round(scores.score, 2)
-        return Found(
-            self._best(scores, request, rounded >= max(request.threshold, _LEAST)),
-            self._best(scores, request, scores.meant & (rounded >= _LEAST) & (rounded < request.threshold)),
-        )
+        return self._best(scores, request)
 
     def explain(
         self, request: SearchRequest, about: int | None
@@ -230,7 +214,7 @@ class SearchIndex:
         scores = yield from self._score_rows(request, explain=True)
         seen = self._visible_rows(request)
         matches: list[tuple[Match, Reasons]] = []
-        for match in self._best(scores, request, np.round(scores.score, 2) >= max(request.threshold, _LEAST)):
+        for match in self._best(scores, request):
             (row,) = np.flatnonzero(seen & (self._corpus.position == match.id)).tolist()
             matches.append((match, reasons(scores, row)))
             yield
@@ -257,8 +241,7 @@ class SearchIndex:
         if expanded.terms or query.dates or query.times or query.vectors is not None:
             query = replace(query, terms=expanded.terms)
             ranked = yield from rank(view, query, visible, limit=corpus.size)
-            space = None if query.vectors is None else query.vectors.space
-            scores = yield from score(view, ranked, expanded.unknown, space=space, explain=explain)
+            scores = yield from score(view, ranked, expanded.unknown, explain=explain)
         else:
             scores = no_scores(corpus.size)
         yield
@@ -304,9 +287,9 @@ class SearchIndex:
         self._highest = max(self._highest, id)
         return False
 
-    def _best(self, scores: Scores, request: SearchRequest, wanted: Mask) -> list[Match]:
+    def _best(self, scores: Scores, request: SearchRequest) -> list[Match]:
         rounded = np.round(scores.score, 2)
-        rows = np.flatnonzero(wanted)
+        rows = np.flatnonzero(rounded >= max(request.threshold, _LEAST))
         if len(rows) > request.limit:
             least = np.partition(rounded[rows], len(rows) - request.limit)[len(rows) - request.limit]
             rows = rows[rounded[rows] >= least]

@@ -18,7 +18,7 @@ question. The factor 1.2 is there because neighbours mostly have some of the wor
   a word is missing, the message scores 95 at most;
 - a message without any word of the query stays below 60, whatever its meaning and neighbours: in a long
   session most of the messages with a similar vector are not relevant. In a query of up to three words, the
-  name of the message's sender does not count as a word. What is nearest in meaning is a list of its own;
+  name of the message's sender does not count as a word;
 - a sender named in full is one word of double weight: 1 for that sender's messages, 0.7 for those that
   mention the name.
 """
@@ -38,7 +38,7 @@ from greenroom.actors.search.ranking.rank import Ranked
 from greenroom.actors.search.ranking.signals import QueryReading
 from greenroom.actors.search.ranking.sums import SignalSum, weigh
 from greenroom.actors.search.ranking.view import View
-from greenroom.actors.search.ranking.weights import message_weights, weigh_neighbours
+from greenroom.actors.search.ranking.weights import message_weights
 from greenroom.runtime import Slices
 
 if TYPE_CHECKING:
@@ -55,8 +55,6 @@ _EXPECTED = 1.2
 _GENERIC = frozenset({"length", "opening", "question", "temporal", "reply"})
 """Signals that hold for any query."""
 _DAMPED = 3.0
-_NEAR = 0.15
-"""A message without a word of the query is listed by its meaning if its cosine is at least this."""
 _MEANT = 0.3
 """How far the cosine of a message with the full meaning is above the average cosine."""
 _NAME_WEIGHT = 2.0
@@ -76,7 +74,6 @@ class Scores(NamedTuple):
     Attributes:
         strength: Strength as a share of the expected strength of a message with all words.
         candidates: Whether the message has all words, and so perhaps the phrase.
-        meant: Whether the message may be listed by its meaning: it has no word of the query.
         sum: The sum of signals by place in ``ranked``; None if nothing was ranked.
     """
 
@@ -84,7 +81,6 @@ class Scores(NamedTuple):
     strength: Doubles
     own: Doubles
     candidates: Mask
-    meant: Mask
     shared: bool
     by_signals: Doubles
     ranked: npt.NDArray[np.intp]
@@ -110,18 +106,17 @@ def score(
     ranked: Ranked,
     unknown: int,
     *,
-    space: str | None = None,
     explain: bool = False,
 ) -> Slices[Scores]:
     """Score the ranked rows; all other rows are unrelated.
 
-    ``unknown`` is the number of query words that no visible message has, ``space`` that of the vectors.
+    ``unknown`` is the number of query words that no visible message has.
     """
     yield
     unknown += len(ranked.unknown)
     own = _own(view, ranked.reading, unknown)
     yield
-    strong = yield from _strength(view, ranked, unknown, space, explain=explain)
+    strong = yield from _strength(view, ranked, unknown, explain=explain)
     exponent = 1 / max(1.0, 0.75 * math.log2(max(1, own.words)))
     candidates = own.shared >= max(1, own.shareable)
     rows = ranked.rows
@@ -134,8 +129,6 @@ def score(
     every.score[rows] = found
     every.strength[rows] = strong.total
     every.by_signals[rows] = by_signals
-    if "meaning" in ranked.signals:
-        every.meant[rows] = (own.shared[rows] == 0) & (ranked.signals["meaning"] >= _NEAR)
     return every._replace(
         own=own.share,
         candidates=candidates,
@@ -177,7 +170,6 @@ def no_scores(size: int) -> Scores:
         strength=none.copy(),
         own=none.copy(),
         candidates=np.zeros(size, np.bool_),
-        meant=np.zeros(size, np.bool_),
         shared=False,
         by_signals=none.copy(),
         ranked=np.empty(0, np.intp),
@@ -185,14 +177,10 @@ def no_scores(size: int) -> Scores:
     )
 
 
-def _strength(
-    view: View, ranked: Ranked, unknown: int, space: str | None, *, explain: bool
-) -> Slices[SignalSum]:
+def _strength(view: View, ranked: Ranked, unknown: int, *, explain: bool) -> Slices[SignalSum]:
     """Return the strength of the ranked rows as a share of the expected strength."""
     table = message_weights(ranked.vectors)
     signals = dict(ranked.signals)
-    if space is not None and "meaning" in signals:
-        table = weigh_neighbours(table, view.neighbours_alike(space))
     yield
     around = yield from words_around(view, ranked.reading.groups)
     signals["around"] = around[ranked.rows]
