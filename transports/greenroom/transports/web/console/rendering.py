@@ -18,6 +18,7 @@ from msgspec import UnsetType
 from greenroom.actors.memories.requests.replies import MemoryView, VersionView
 from greenroom.actors.memories.requests.review import ListedMemory
 from greenroom.transports.web.console.markdown import Beginning, beginning, markdown
+from greenroom.transports.web.console.memory_scopes import readers_of
 from greenroom.transports.web.console.page_cache import Turns
 
 _TEMPLATES: Final = Path(__file__).with_name("templates")
@@ -74,6 +75,7 @@ def _environment() -> Environment:
         "cut": cut,
         "json_text": json_text,
         "claimed": claimed,
+        "readers": readers_of,
         "beginning": memory_beginning,
         "markdown": markdown,
         "is_date": is_date,
