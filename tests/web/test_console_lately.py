@@ -29,6 +29,7 @@ from greenroom.actors import (
     open_savings,
 )
 from greenroom.testing import DAY
+from greenroom.transports.web.console.rendering import coded
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -141,10 +142,22 @@ async def test_one_search_finds_each_kind_of_thing(enter: Enter) -> None:
         page.check_inert()
         found = {"Memories", "Decisions", "Sessions", "Messages", "Documents"}
         assert found <= set(page.headings), page.text
+        assert "Code" not in page.headings, page.text
         key = await create_key(at, "memory:read", agent="bot", user="owner")
         await here.settled()
         page = await (await looker(here, key)).look("/search?in=everything&q=heron")
         assert found & set(page.headings) == {"Memories"}
+
+
+async def test_what_a_refusal_names_in_backticks_is_shown_as_code(enter: Enter) -> None:
+    shown = coded("<b>: `greenroom serve --workspace <F>` says it; `one more")
+    assert shown == "&lt;b&gt;: <code>greenroom serve --workspace &lt;F&gt;</code> says it; `one more"
+    async with enter(embedder="none") as at, premises(at) as here:
+        await begin(at)
+        page = await (await looker(here)).look("/search?in=code&q=heron")
+        assert "it is not known which folder" in page.text
+        assert "`" not in page.text
+        assert "code" in {tag for tag, _ in page.elements}
 
 
 @pytest.mark.promise("console.inert")

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from msgspec import UnsetType
 
 from greenroom.actors.memories.requests.replies import MemoryView, VersionView
@@ -28,6 +28,7 @@ _MOST_JSON: Final = 20_000
 """The most bytes of JSON that are indented."""
 _NEVER: Final = Markup('<span class="dim">never</span>')
 _JSON: Final = re.compile(r'\{"|\{\}|\[["{\[\d\]]')
+_CODE: Final = re.compile(r"`([^`]+)`")
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _UNITS: Final = ((1 << 40, "TB"), (1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
 _A_MINUTE: Final = timedelta(minutes=1)
@@ -75,6 +76,7 @@ def _environment() -> Environment:
         "cut": cut,
         "json_text": json_text,
         "claimed": claimed,
+        "coded": coded,
         "readers": readers_of,
         "beginning": memory_beginning,
         "markdown": markdown,
@@ -181,6 +183,15 @@ def cut(text: str, length: int = 200) -> str:
     """Return the beginning of a text on one line; an ellipsis marks a cut."""
     line = " ".join(text[: 2 * length].split())
     return line if len(line) <= length and len(text) <= 2 * length else f"{line[: length - 1]}…"
+
+
+def coded(sentence: str) -> Markup:
+    """Return a sentence with each part between backticks as code."""
+    parts = _CODE.split(sentence)
+    marked = (
+        Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in enumerate(parts)
+    )
+    return Markup("").join(marked)
 
 
 def json_text(value: bytes | msgspec.Raw, *, whole: bool = False) -> str:
