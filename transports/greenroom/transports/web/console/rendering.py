@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -15,8 +16,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from msgspec import UnsetType
 
+from greenroom.actors.app.administration.replies import LateDecision
 from greenroom.actors.memories.requests.replies import MemoryView, VersionView
 from greenroom.actors.memories.requests.review import ListedMemory
+from greenroom.actors.sessions.requests.session_context import DecisionView
 from greenroom.transports.web.console.markdown import Beginning, beginning, markdown
 from greenroom.transports.web.console.memory_scopes import readers_of
 from greenroom.transports.web.console.page_cache import Turns
@@ -77,6 +80,7 @@ def _environment() -> Environment:
         "json_text": json_text,
         "claimed": claimed,
         "coded": coded,
+        "anchor": anchor,
         "readers": readers_of,
         "beginning": memory_beginning,
         "markdown": markdown,
@@ -192,6 +196,12 @@ def coded(sentence: str) -> Markup:
         Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in enumerate(parts)
     )
     return Markup("").join(marked)
+
+
+def anchor(decision: DecisionView | LateDecision) -> str:
+    """Return the id of a decision's element on the page of its session's context."""
+    named = f"{decision.at.timestamp()} {decision.what}".encode(errors="replace")
+    return f"decision-{blake2b(named, digest_size=8).hexdigest()}"
 
 
 def json_text(value: bytes | msgspec.Raw, *, whole: bool = False) -> str:
