@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from greenroom.actors.core.auth.namespaces import AGENT, PROJECT, USER
+from greenroom.actors.core.auth.namespaces import AGENT, PROJECT
 
 
 def readers_of(scope: str, namespace: str, user: str | None) -> str:
@@ -21,8 +21,3 @@ def readers_of(scope: str, namespace: str, user: str | None) -> str:
     if user is None or namespace.startswith(AGENT):
         return "its agent alone"
     return "you and all agents that work for you"
-
-
-def usual_scope(namespace: str) -> str:
-    """Return the scope of a memory that is written without one, as the policy has it."""
-    return "private" if not namespace or namespace.startswith((AGENT, USER)) else "shared"

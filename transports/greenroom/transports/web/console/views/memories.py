@@ -20,10 +20,11 @@ from greenroom.actors import (
     parse_request,
 )
 from greenroom.actors.core.auth.namespaces import root_of
+from greenroom.actors.core.auth.policy import usual_scope
 from greenroom.actors.core.resources.resource_uris import memories_uri
 from greenroom.actors.sessions.requests.hook_messages import kept_id
 from greenroom.runtime import Refusal
-from greenroom.transports.web.console.memory_scopes import readers_of, usual_scope
+from greenroom.transports.web.console.memory_scopes import readers_of
 from greenroom.transports.web.console.rendering import json_text, memory_beginning, path_part
 from greenroom.transports.web.console.view import Form, Place, Reader, View
 from greenroom.transports.web.console.views.memory_pairs import shown_pairs
@@ -207,7 +208,7 @@ async def _new(
         "namespaces": roots.namespaces,
         "types": TYPES,
         "scopes": {scope: readers_of(scope, namespace, user) for scope in SCOPES},
-        "usually": readers_of(usual_scope(namespace), namespace, user),
+        "usually": readers_of("private" if not namespace else usual_scope(namespace), namespace, user),
         "longest": LONGEST_TYPED,
     }
     status = HTTPStatus.UNPROCESSABLE_ENTITY if mistake else HTTPStatus.OK
