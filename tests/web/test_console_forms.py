@@ -52,6 +52,30 @@ async def test_a_memory_is_added_and_its_page_follows(enter: Enter) -> None:
         assert "Since 1912." in (await me.look(f"/memories/{memory_id}")).text
 
 
+@pytest.mark.parametrize(
+    ("namespace", "usually", "alone"),
+    [
+        ("", "your namespace: you and all agents that work for you.", "you and all agents that work for you"),
+        ("project:shop", "project:shop: all members of its project.", "you and all agents that work for you"),
+        ("team:x", "team:x: all members of its owner's projects.", "you and all agents that work for you"),
+        ("agent:console", "agent:console: its agent alone.", "its agent alone"),
+    ],
+)
+async def test_the_form_says_who_will_see_a_memory(
+    enter: Enter, namespace: str, usually: str, alone: str
+) -> None:
+    async with enter(embedder="none") as at, premises(at) as here:
+        me = await looker(here)
+        page = await me.look(f"{NEW}?namespace={namespace}")
+        assert f"As usual in {usually} Elsewhere" in page.text.replace(" :", ":")
+        assert "only me" not in page.text
+        answer = await send(me, NEW, content="x", namespace=namespace, scope="private")
+        memory_id = answer.headers["location"].rpartition("/")[2]
+        assert f"seen by {alone} " in (await me.look(f"/memories/{memory_id}")).text
+        others = await at.agent("bot", user="owner").ask(ListMemories(namespace=namespace or None))
+        assert [each.memory_id for each in others.memories] == [memory_id] * ("agents" in alone)
+
+
 async def test_what_is_refused_is_said_beside_what_was_typed(enter: Enter) -> None:
     async with enter(embedder="none") as at, premises(at) as here:
         me = await looker(here)

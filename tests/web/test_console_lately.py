@@ -141,10 +141,36 @@ async def test_one_search_finds_each_kind_of_thing(enter: Enter) -> None:
         page.check_inert()
         found = {"Memories", "Decisions", "Sessions", "Messages", "Documents"}
         assert found <= set(page.headings), page.text
+        assert "Code" not in page.headings, page.text
         key = await create_key(at, "memory:read", agent="bot", user="owner")
         await here.settled()
         page = await (await looker(here, key)).look("/search?in=everything&q=heron")
         assert found & set(page.headings) == {"Memories"}
+
+
+async def test_links_to_a_decision_lead_to_it_in_its_session(enter: Enter) -> None:
+    async with enter(embedder="none") as at, premises(at) as here:
+        alice = await begin(at)
+        for what in ("A heron is the mascot", "A crane is not"):
+            await alice.ask(decision(what))
+        browser = await looker(here)
+        context = await browser.look("/sessions/s/context")
+        ids = [name for each in context.named("li") if (name := each.get("id"))]
+        assert len(set(ids)) == 2
+        for path, count in (("/", 2), ("/search?in=everything&q=heron", 1)):
+            links = (await browser.look(path)).links
+            led = {link.partition("#")[2] for link in links if "sessions/s/context#" in link}
+            assert len(led) == count
+            assert led <= set(ids)
+
+
+async def test_what_a_refusal_names_in_backticks_is_shown_as_code(enter: Enter) -> None:
+    async with enter(embedder="none") as at, premises(at) as here:
+        await begin(at)
+        page = await (await looker(here)).look("/search?in=code&q=heron")
+        assert "it is not known which folder" in page.text
+        assert "`" not in page.text
+        assert b"<code>greenroom serve --workspace FOLDER</code> says it" in page.answer.body
 
 
 @pytest.mark.promise("console.inert")

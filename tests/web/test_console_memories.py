@@ -13,7 +13,7 @@ from support.console import Looker, Shown, looker
 from support.keyed import create_key, premises
 from trio.testing import lockstep_stream_pair
 
-from greenroom.actors import ForgetMemory, RateMemory, StoreMemory, UpdateMemory
+from greenroom.actors import ForgetMemory, ListMemories, RateMemory, StoreMemory, UpdateMemory
 from greenroom.actors.core.validation.times import to_datetime
 
 if TYPE_CHECKING:
@@ -339,11 +339,43 @@ async def test_pairs_say_what_a_merge_would_do_and_each_memory_is_paired_once_mo
         owner = at.agent("bot", user="owner")
         text = "Deploys of the checkout to production need two approvals by engineers"
         for number, tags in enumerate((["old", "both"], ["both"], ["both"])):
-            await store(owner, f"{text}{'!' * number}", tags=tags, importance=0.9 - number / 10)
+            more = {"key": f"note-{number}", "tags": tags, "importance": 0.9 - number / 10}
+            await store(owner, f"{text}{'!' * number}", **more)
         page = await (await looker(here)).look("/memories/duplicates")
         page.check_inert()
         assert (page.text.count(f"Newer: {text}!!"), page.text.count("Newer: ")) == (2, 2)
         assert "Agents find only this one, its text as it is, with the tag old of the other" in page.text
         assert "and the other's importance, 0.9. The other is hidden, not deleted." in page.text
         done = [each.get("data-done") or "" for each in page.named("form")]
-        assert f"Merged: “{text[:47]}…” stays, and “{text[:47]}…” is hidden from agents." in done
+        merged = f"Merged: “{text[:47]}…” (note-2) stays, and “{text[:47]}…” (note-1) is hidden from agents."
+        assert merged in done
+
+
+@pytest.mark.promise("console.merging")
+async def test_the_page_of_a_memory_says_how_its_merges_are_undone(enter: Enter) -> None:
+    async with enter(embedder="none") as at, premises(at) as here:
+        owner = at.agent("bot", user="owner")
+        first, *others = [await store(owner, f"Note {number}", key=str(number)) for number in range(3)]
+        browser = await looker(here)
+        how, several = "To undo a merge, restore the version before it", "After several merges"
+        for count, other in enumerate(others):
+            assert (await browser.post("merge_memories", memory_id=first, others=[other])).status == 200
+            text = (await browser.look(f"/memories/{first}")).text
+            assert (how in text, several in text) == (True, count > 0)
+        for merged in (others[-1], first):
+            assert (await browser.post("restore_memory", memory_id=merged, version=1)).status == 200
+        listed = (await owner.ask(ListMemories())).memories
+        assert {each.memory_id for each in listed} == {first, *others}
+        assert how not in (await browser.look(f"/memories/{first}")).text
+
+
+@pytest.mark.promise("console.merging")
+async def test_restoring_the_version_before_undoes_a_merge(enter: Enter) -> None:
+    async with enter(embedder="none") as at, premises(at) as here:
+        owner = at.agent("bot", user="owner")
+        first, other = [await store(owner, f"Note {number}", key=str(number)) for number in range(2)]
+        browser = await looker(here)
+        await browser.post("merge_memories", memory_id=first, others=[other])
+        assert [each.memory_id for each in (await owner.ask(ListMemories())).memories] == [first]
+        await browser.post("restore_memory", memory_id=first, version=1)
+        assert len((await owner.ask(ListMemories())).memories) == 2

@@ -88,6 +88,29 @@ async def test_a_key_is_told_once_and_never_again(enter: Enter, caplog: pytest.L
             assert not [text for text in (*shown, caplog.text) if secret in text]
 
 
+async def test_revoking_a_key_asks_once_and_names_the_key(enter: Enter) -> None:
+    async with enter() as at, premises(at) as here:
+        await begin(at)
+        key = await administrator(at).ask(CreateApiKey(name="ci of shop", scopes=["*:read"]))
+        await here.settled()
+        owner = await looker(here)
+        page = await owner.look("/people")
+        assert "Revoke…" in page.text
+        assert f"( {key.key.key_id} ) stops working at once. This cannot be undone." in page.text
+        assert key.key.expires_at is not None
+        expiry = key.key.expires_at.strftime("%Y-%m-%dT%H:%M:%SZ")
+        assert expiry in page.answer.body.decode()
+        (done,) = {
+            each["data-done"] for each in page.named("form") if each.get("data-request") == "revoke_api_key"
+        }
+        assert done == f"The key “ci of shop” ({key.key.key_id}) was revoked; its connections are closed."
+        assert (await owner.post("revoke_api_key", key_id=key.key.key_id)).status == 200
+        await here.settled()
+        listed = await owner.look("/people?status=revoked")
+        assert key.key.key_id in listed.text
+        assert expiry not in listed.answer.body.decode()
+
+
 @pytest.mark.slow
 async def test_keys_are_listed_by_their_state_in_pages(enter: Enter) -> None:
     async with enter() as at, premises(at) as here:

@@ -293,16 +293,20 @@ def agent_partition(agent_id: str) -> MemoryPartition:
     return MemoryPartition("private", None, agent_id)
 
 
+def usual_scope(namespace: str) -> MemoryScope:
+    """Return the scope of a memory that is written without one.
+
+    In a user's or an agent's namespace it is private, in any other shared.
+    """
+    return "private" if namespace.startswith((AGENT, USER)) else "shared"
+
+
 def memory_partition(
     principal: Principal, namespace: str, scope: MemoryScope | None = None
 ) -> MemoryPartition:
-    """Return the partition of a memory that ``principal`` writes.
-
-    If no scope is given, a memory in a user's or an agent's namespace is private, any other is shared.
-    """
+    """Return the partition of a memory that ``principal`` writes, by default of the `usual_scope`."""
     root = root_of(namespace)
-    own = root.startswith((AGENT, USER))
-    scope = scope or ("private" if own else "shared")
+    scope = scope or usual_scope(namespace)
     user, agent = principal.user, None
     if root.startswith(AGENT) or user is None:
         user, agent = None, principal.agent_id

@@ -6,18 +6,22 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from msgspec import UnsetType
 
+from greenroom.actors.app.administration.replies import LateDecision
 from greenroom.actors.memories.requests.replies import MemoryView, VersionView
 from greenroom.actors.memories.requests.review import ListedMemory
+from greenroom.actors.sessions.requests.session_context import DecisionView
 from greenroom.transports.web.console.markdown import Beginning, beginning, markdown
+from greenroom.transports.web.console.memory_scopes import readers_of
 from greenroom.transports.web.console.page_cache import Turns
 
 _TEMPLATES: Final = Path(__file__).with_name("templates")
@@ -27,6 +31,7 @@ _MOST_JSON: Final = 20_000
 """The most bytes of JSON that are indented."""
 _NEVER: Final = Markup('<span class="dim">never</span>')
 _JSON: Final = re.compile(r'\{"|\{\}|\[["{\[\d\]]')
+_CODE: Final = re.compile(r"`([^`]+)`")
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _UNITS: Final = ((1 << 40, "TB"), (1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
 _A_MINUTE: Final = timedelta(minutes=1)
@@ -74,6 +79,9 @@ def _environment() -> Environment:
         "cut": cut,
         "json_text": json_text,
         "claimed": claimed,
+        "coded": coded,
+        "anchor": anchor,
+        "readers": readers_of,
         "beginning": memory_beginning,
         "markdown": markdown,
         "is_date": is_date,
@@ -179,6 +187,21 @@ def cut(text: str, length: int = 200) -> str:
     """Return the beginning of a text on one line; an ellipsis marks a cut."""
     line = " ".join(text[: 2 * length].split())
     return line if len(line) <= length and len(text) <= 2 * length else f"{line[: length - 1]}…"
+
+
+def coded(sentence: str) -> Markup:
+    """Return a sentence with each part between backticks as code."""
+    parts = _CODE.split(sentence)
+    marked = (
+        Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in enumerate(parts)
+    )
+    return Markup("").join(marked)
+
+
+def anchor(decision: DecisionView | LateDecision) -> str:
+    """Return the id of a decision's element on the page of its session's context."""
+    named = f"{decision.at.timestamp()} {decision.what}".encode(errors="replace")
+    return f"decision-{blake2b(named, digest_size=8).hexdigest()}"
 
 
 def json_text(value: bytes | msgspec.Raw, *, whole: bool = False) -> str:

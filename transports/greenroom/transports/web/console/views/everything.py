@@ -16,6 +16,7 @@ from greenroom.actors import (
 )
 from greenroom.runtime import Refusal
 from greenroom.transports.web.console.view import Reader
+from greenroom.transports.web.console.views.knowledge import list_workspaces
 
 SHOWN: Final = 6
 """The most results of each kind."""
@@ -122,7 +123,7 @@ async def _documents(reader: Reader, query: str) -> list[Any]:
 
 
 async def _symbols(reader: Reader, query: str) -> list[Any]:
-    if not _SYMBOL.fullmatch(query):
+    if not _SYMBOL.fullmatch(query) or not await list_workspaces(reader):
         return []
     found = await reader.ask(SymbolSearch(symbol=query, limit=SHOWN))
     return [] if found.matched == "fuzzy" else list(found.definitions)

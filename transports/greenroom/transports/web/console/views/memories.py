@@ -20,9 +20,11 @@ from greenroom.actors import (
     parse_request,
 )
 from greenroom.actors.core.auth.namespaces import root_of
+from greenroom.actors.core.auth.policy import usual_scope
 from greenroom.actors.core.resources.resource_uris import memories_uri
 from greenroom.actors.sessions.requests.hook_messages import kept_id
 from greenroom.runtime import Refusal
+from greenroom.transports.web.console.memory_scopes import readers_of
 from greenroom.transports.web.console.rendering import json_text, memory_beginning, path_part
 from greenroom.transports.web.console.view import Form, Place, Reader, View
 from greenroom.transports.web.console.views.memory_pairs import shown_pairs
@@ -189,11 +191,7 @@ async def _memory(reader: Reader, place: Place) -> View:
 
 LONGEST_TYPED: Final = 20_000
 """The most characters of a text in the form for a new memory."""
-SCOPES: Final = {
-    "shared": "all who may read the namespace",
-    "private": "only me",
-    "public": "everybody",
-}
+SCOPES: Final = ("private", "shared", "public")
 
 
 async def _new(
@@ -202,12 +200,15 @@ async def _new(
     """Return the form for a new memory, or what was typed and its refusal."""
     reader.check_scope(StoreMemory)
     roots = await reader.ask(BrowseNamespaces())
+    typed = {"namespace": place.get("namespace") or "", **(typed or {})}
+    namespace, user = typed["namespace"], reader.who.user
     values = {
-        "typed": {"namespace": place.get("namespace") or "", **(typed or {})},
+        "typed": typed,
         "mistake": mistake,
         "namespaces": roots.namespaces,
         "types": TYPES,
-        "scopes": SCOPES,
+        "scopes": {scope: readers_of(scope, namespace, user) for scope in SCOPES},
+        "usually": readers_of("private" if not namespace else usual_scope(namespace), namespace, user),
         "longest": LONGEST_TYPED,
     }
     status = HTTPStatus.UNPROCESSABLE_ENTITY if mistake else HTTPStatus.OK
