@@ -270,10 +270,11 @@ def _had_any(found: RootSearchResult) -> bool:
     return all(found.counts.values())
 
 
-def _is_weak(outcome: SearchResult) -> bool:
-    """Return whether too small a chance of a right answer makes the list weak."""
-    bounds = [WEAK[each.model] for each in outcome.found if each.model in WEAK]
-    return sum(each.relevance for each in outcome.hits) < min(bounds, default=0.0)
+def is_weak(search: SearchSpec, hits: Sequence[FoundMemory], found: Sequence[RootSearchResult]) -> bool:
+    """Return whether too small a chance of a right answer makes a ranked list weak."""
+    bounds = [WEAK[each.model] for each in found if each.model in WEAK]
+    is_below = sum(each.relevance for each in hits) < min(bounds, default=0.0)
+    return bool(hits) and is_below and _is_ranked(search)
 
 
 def reply(
@@ -290,7 +291,6 @@ def reply(
     ``mode`` is the requested mode, if another one was carried out; ``began`` is a time on trio's clock.
     """
     memories = [replies.to_hit(each) for each in outcome.hits]
-    is_weak = _is_ranked(search) and _is_weak(outcome)
     cut = paging.fit_to_budget(
         memories, max_tokens, lambda each: {"memory_id": each.memory_id, "key": each.key}
     )
@@ -307,7 +307,7 @@ def reply(
         failed=outcome.failed,
         partial=True if outcome.partial else UNSET,
         partial_reason=outcome.partial or UNSET,
-        weak=True if is_weak and memories else UNSET,
+        weak=True if is_weak(search, outcome.hits, outcome.found) else UNSET,
         damaged=outcome.damaged,
         debug=UNSET if debug is None else debug,
     )
