@@ -347,3 +347,6 @@ async def test_pairs_say_what_a_merge_would_do_and_each_memory_is_paired_once_mo
         assert "and the other's importance, 0.9. The other is hidden, not deleted." in page.text
         done = [each.get("data-done") or "" for each in page.named("form")]
         assert f"Merged: “{text[:47]}…” stays, and “{text[:47]}…” is hidden from agents." in done
+        assert "Look in another namespace" not in page.text
+        page = await (await looker(here)).look("/memories/contradictions?namespace=project%3Anone")
+        assert "../memories/contradictions?namespace=user%3Aowner" in page.links
