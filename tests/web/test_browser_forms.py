@@ -124,3 +124,22 @@ def test_scopes_of_a_key_are_chosen_by_boxes(page: Page, console_server: Console
     assert [each["scopes"] for each in made if each["name"] == "two scopes"] == [
         ["memory:read", "sessions:read"]
     ]
+
+
+CROSSING = """() => [...document.querySelectorAll(".list tbody [data-label] *")].filter((each) => {
+  const beginsAt = each.closest("[data-label]").getBoundingClientRect().left + 100;
+  const box = each.getBoundingClientRect();
+  return box.width && each.checkVisibility({ visibilityProperty: true }) && box.left < beginsAt;
+}).map((each) => each.outerHTML)"""
+
+
+def test_on_a_phone_nothing_of_a_cell_stands_below_its_label(
+    chromium: Browser, console_server: ConsoleServer
+) -> None:
+    with profile_of(chromium, viewport=PHONE) as profile:
+        page = logged_in(profile, console_server)
+        console_server.ask("create_api_key", name="a key", scopes=["*:read"], user="ann", agent="hers")
+        for path in ("people", f"memories/{memory_id(console_server)}", "audit", ""):
+            page.goto(console_server.url + path)
+            page.locator("main .list tbody tr").first.wait_for()
+            assert page.evaluate(CROSSING) == [], path

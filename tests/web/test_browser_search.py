@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>\u202e heron'
+WRAPPED = """() => [...document.querySelectorAll(".bar-row .num")].filter((each) => {
+  const range = document.createRange();
+  range.selectNodeContents(each);
+  return range.getClientRects().length > 1;
+}).map((each) => each.textContent)"""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -33,9 +38,11 @@ def test_a_search_is_explained_in_every_mode(page: Page) -> None:
     go_by_keys(page, "gf", "**/search")
     page.get_by_label("Query").fill("gray heron mascto")
     page.get_by_role("button", name="Search").click()
+    page.locator(".tabs").get_by_role("link", name="Memories", exact=True).click()
     page.get_by_role("heading", name="semantic").wait_for()
     assert page.get_by_role("heading", name="recall").is_visible()
     assert page.locator("meter[aria-label=words]").first.is_visible()
+    assert page.evaluate(WRAPPED) == []
     check_layouts(page, "search")
     page.keyboard.press("j")
     page.keyboard.press("Enter")

@@ -62,7 +62,8 @@ async def test_pages_have_names_and_an_agents_page_its_whole_id(enter: Enter) ->
         assert f"planner.{ONE}" in page.text
         assert "the sale" in page.text
         assert "another" not in page.text
-        assert f"../memories?author=planner.{ONE}" in page.links
+        assert f"../memories?author=planner.{ONE}&namespace=user%3Aowner" in page.links
+        assert "What it wrote in user:owner" in page.text
 
 
 async def test_an_agents_page_shows_others_users_to_administrators_alone(enter: Enter) -> None:

@@ -142,6 +142,13 @@ async def test_one_search_finds_each_kind_of_thing(enter: Enter) -> None:
         found = {"Memories", "Decisions", "Sessions", "Messages", "Documents"}
         assert found <= set(page.headings), page.text
         assert "Code" not in page.headings, page.text
+        assert "bot in " in page.text  # who wrote the memory
+        for query, is_weak in (("the mascot is a grey heron", False), ("tax office mascot", True)):
+            said = await owner.ask(MemorySearch(query=query, mode="hybrid"))
+            assert (said.weak is True) == is_weak
+            for where in ("everything", "memories"):
+                page = await browser.look(f"/search?in={where}&q={quote(query)}")
+                assert ("Nothing fits well" in page.text) == is_weak, where
         key = await create_key(at, "memory:read", agent="bot", user="owner")
         await here.settled()
         page = await (await looker(here, key)).look("/search?in=everything&q=heron")

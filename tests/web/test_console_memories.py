@@ -349,6 +349,9 @@ async def test_pairs_say_what_a_merge_would_do_and_each_memory_is_paired_once_mo
         done = [each.get("data-done") or "" for each in page.named("form")]
         merged = f"Merged: “{text[:47]}…” (note-2) stays, and “{text[:47]}…” (note-1) is hidden from agents."
         assert merged in done
+        assert "Look in another namespace" not in page.text
+        page = await (await looker(here)).look("/memories/contradictions?namespace=project%3Anone")
+        assert "../memories/contradictions?namespace=user%3Aowner" in page.links
 
 
 @pytest.mark.promise("console.merging")

@@ -146,6 +146,11 @@ async def test_a_browser_that_an_administrator_ends_is_logged_out(enter: Enter) 
         assert "Browsers that are logged in" in page.headings
         (browser,) = await browsers_of(owner, "hers")
         assert browser in page.answer.body.decode()
+        another = await looker(here)  # of the same agent and user
+        texts = [(await each.look("/people")).text for each in (owner, another)]
+        assert [text.count("this browser") for text in texts] == [1, 1]
+        before = [text.partition("this browser")[0].count("greenroom console") for text in texts]
+        assert before[0] < before[1]  # the one that logged in first is first
         assert (await owner.post("end_browser", browser=browser)).status == 200
         assert (await hers.look("/")).headings == ["Log in"]
         again = await owner.post("end_browser", browser=browser)

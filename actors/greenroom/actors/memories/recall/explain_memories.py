@@ -30,6 +30,7 @@ from greenroom.actors.memories.recall.search_all_roots import (
     SearchSpec,
     chance_of,
     find,
+    is_weak,
 )
 from greenroom.actors.memories.recall.search_requests import (
     MemorySearch,
@@ -162,6 +163,7 @@ class ExplainSearch(
             boost=search.boost,
             least=search.min_relevance,
             nothing_relevant=outcome.is_nothing,
+            weak=is_weak(spec, outcome.hits[: spec.limit]),
             partial=outcome.partial,
             failed=[f"{each.namespace}: {each.error}" for each in outcome.failed],
         )
@@ -283,6 +285,7 @@ def _hit(found: FoundMemory) -> schemas.HitExplained:
         namespace=memory.namespace,
         version=memory.version,
         text=memory.text[:_BEGINNING],
+        author=memory.author,
         created_at=memory.created_at,
         tags=memory.tags,
         score=round(found.match, 4),

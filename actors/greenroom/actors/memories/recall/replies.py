@@ -275,6 +275,7 @@ class HitExplained(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str
     version: int
     text: str
+    author: str | None
     created_at: datetime
     tags: list[str]
     score: float
@@ -297,6 +298,7 @@ class ModeExplained(msgspec.Struct, frozen=True, kw_only=True):
         boost: The part of quality in the score.
         least: The least relevance of a hit; null if the list is only emptied when nothing is relevant.
         nothing_relevant: Whether it was emptied.
+        weak: Whether the answer is hardly among what the tool returns.
         partial: Why memories may be missing that a later search would find.
         error: Why this mode failed; then the other fields have no meaning.
     """
@@ -314,6 +316,7 @@ class ModeExplained(msgspec.Struct, frozen=True, kw_only=True):
     boost: float = 0.0
     least: float | None = None
     nothing_relevant: bool = False
+    weak: bool = False
     partial: str | None = None
     failed: list[str] = msgspec.field(default_factory=list)
     error: str | None = None

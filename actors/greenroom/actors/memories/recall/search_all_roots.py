@@ -270,6 +270,11 @@ def _had_any(found: RootSearchResult) -> bool:
     return all(found.counts.values())
 
 
+def is_weak(search: SearchSpec, hits: Sequence[FoundMemory]) -> bool:
+    """Return whether too small a chance of a right answer makes a ranked list weak."""
+    return bool(hits) and _is_ranked(search) and sum(each.relevance for each in hits) < WEAK
+
+
 def reply(
     outcome: SearchResult,
     search: SearchSpec,
@@ -284,7 +289,6 @@ def reply(
     ``mode`` is the requested mode, if another one was carried out; ``began`` is a time on trio's clock.
     """
     memories = [replies.to_hit(each) for each in outcome.hits]
-    is_weak = _is_ranked(search) and sum(each.relevance for each in outcome.hits) < WEAK
     cut = paging.fit_to_budget(
         memories, max_tokens, lambda each: {"memory_id": each.memory_id, "key": each.key}
     )
@@ -301,7 +305,7 @@ def reply(
         failed=outcome.failed,
         partial=True if outcome.partial else UNSET,
         partial_reason=outcome.partial or UNSET,
-        weak=True if is_weak and memories else UNSET,
+        weak=True if is_weak(search, outcome.hits) else UNSET,
         damaged=outcome.damaged,
         debug=UNSET if debug is None else debug,
     )

@@ -84,7 +84,7 @@ _NOTE: Final[_Table] = {
 # fmt: on
 SIGNALS: Final[Mapping[str, str]] = {
     "words": "The memory contains the query's words; rare words count more than common ones (BM25).",
-    "covered": "The same, more for a memory that contains a larger part of the query.",
+    "covered": "Like words, but a memory with more of the query's words gets more.",
     "nearby": "The words of the memory and its neighbours: a topic is discussed over several turns.",
     "conversation": "The conversation is about the query, even if the answer uses other words.",
     "tags": "Tags are what the memory is meant to be found by.",

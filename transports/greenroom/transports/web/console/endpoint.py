@@ -269,6 +269,7 @@ def _shell(visitor: Visitor, entry: Entry, place: Place) -> Mapping[str, Any]:
     return {
         **_basis(place.path),
         "who": who,
+        "own_browser": None if visitor.session is None else visitor.session.id,
         "may": may,
         "here": entry.name,
         "kept": {name: place.query[name] for name in PARAMETERS if name in place.query},

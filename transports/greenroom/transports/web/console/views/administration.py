@@ -22,6 +22,8 @@ from greenroom.actors import (
     MemoriesTold,
     parse_request,
 )
+from greenroom.actors.core.auth.namespaces import user_namespace
+from greenroom.actors.core.auth.principal import Principal
 from greenroom.actors.core.auth.scopes import ADMIN, SCOPES, SERVER, WILDCARDS, allows
 from greenroom.runtime import Refusal
 from greenroom.transports.web.console.agent_names import AgentNames
@@ -91,7 +93,8 @@ async def people(reader: Reader, place: Place) -> View:
 
 async def _agent(reader: Reader, agent: str) -> View:
     """Return the page of an agent, with its whole id."""
-    values: dict[str, Any] = {"agent": agent, "user": None, "sessions": None}
+    own = user_namespace(Principal(agent_id=reader.who.agent, user=reader.who.user))
+    values: dict[str, Any] = {"agent": agent, "user": None, "sessions": None, "own_namespace": own}
     if allows(reader.who.scopes, ADMIN):
         people = (await reader.ask(ListPeople())).people
         values["user"] = next((each for each in people if agent in {it.agent for it in each.agents}), None)

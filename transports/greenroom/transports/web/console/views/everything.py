@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from greenroom.actors import (
@@ -28,7 +28,14 @@ _WORD: Final = re.compile(r"\w{3,}")
 _SYMBOL: Final = re.compile(r"[^\W\d][\w.]*")
 
 
-Search = Callable[[], Awaitable[list[Any]]]
+class Results(NamedTuple):
+    """Results of one kind; ``weak`` if the answer is hardly among them."""
+
+    found: list[Any]
+    weak: bool = False
+
+
+Search = Callable[[], Awaitable[Results]]
 
 
 class Part(NamedTuple):
@@ -39,6 +46,7 @@ class Part(NamedTuple):
     results: list[Any]
     more: str | None
     refusal: str = ""
+    weak: bool = False
 
 
 class Said(NamedTuple):
@@ -69,15 +77,16 @@ async def search_everything(reader: Reader, query: str) -> list[Part]:
 async def _part(name: str, label: str, more: str | None, search: Search) -> Part:
     """Search one kind; a refusal is shown in its place."""
     try:
-        return Part(name, label, await search(), more)
+        results = await search()
+        return Part(name, label, results.found, more, weak=results.weak)
     except Refusal as refusal:
         return Part(name, label, [], more, str(refusal))
 
 
-async def _memories(reader: Reader, query: str) -> list[Any]:
+async def _memories(reader: Reader, query: str) -> Results:
     modes = (await reader.ask(ExplainSearch(query=query, limit=SHOWN))).modes
     best = next((mode for mode in modes if mode.mode == "hybrid"), modes[0])
-    return list(best.hits[:SHOWN])
+    return Results(best.hits, best.weak)
 
 
 async def _sessions_of_late(reader: Reader) -> list[Any]:
@@ -86,12 +95,12 @@ async def _sessions_of_late(reader: Reader) -> list[Any]:
     return [each.session for each in (await reader.ask(FindSessions(limit=_SESSIONS))).sessions]
 
 
-async def _sessions(reader: Reader, query: str) -> list[Any]:
+async def _sessions(reader: Reader, query: str) -> Results:
     found = await reader.ask(FindSessions(text=query[:_LONGEST_NAME], limit=SHOWN))
-    return [each.session for each in found.sessions]
+    return Results([each.session for each in found.sessions])
 
 
-async def _decisions(reader: Reader, sessions: list[Any], query: str) -> list[Said]:
+async def _decisions(reader: Reader, sessions: list[Any], query: str) -> Results:
     """Return decisions with words of the query, most of them first."""
     words = {word.casefold() for word in _WORD.findall(query)}
     found: list[tuple[int, Said]] = []
@@ -101,10 +110,10 @@ async def _decisions(reader: Reader, sessions: list[Any], query: str) -> list[Sa
             text = f"{each.what} {each.why or ''}".casefold()
             if count := sum(word in text for word in words):
                 found.append((count, Said(session, each)))
-    return [said for _, said in sorted(found, key=lambda each: -each[0])[:SHOWN]]
+    return _best(found)
 
 
-async def _messages(reader: Reader, sessions: list[Any], query: str) -> list[Said]:
+async def _messages(reader: Reader, sessions: list[Any], query: str) -> Results:
     found: list[tuple[float, Said]] = []
     for session in sessions:
         request = SearchContext(
@@ -115,15 +124,20 @@ async def _messages(reader: Reader, sessions: list[Any], query: str) -> list[Sai
             search_metadata=False,
         )
         found += [(hit.score, Said(session, hit)) for hit in (await reader.ask(request)).results]
-    return [said for _, said in sorted(found, key=lambda each: -each[0])[:SHOWN]]
+    return _best(found)
 
 
-async def _documents(reader: Reader, query: str) -> list[Any]:
-    return list((await reader.ask(SemanticSearch(query=query, corpus="*", top_k=SHOWN))).results)
+def _best(found: Sequence[tuple[float, Said]]) -> Results:
+    return Results([said for _, said in sorted(found, key=lambda each: -each[0])[:SHOWN]])
 
 
-async def _symbols(reader: Reader, query: str) -> list[Any]:
+async def _documents(reader: Reader, query: str) -> Results:
+    reply = await reader.ask(SemanticSearch(query=query, corpus="*", top_k=SHOWN))
+    return Results(reply.results, reply.weak is True)
+
+
+async def _symbols(reader: Reader, query: str) -> Results:
     if not _SYMBOL.fullmatch(query) or not await list_workspaces(reader):
-        return []
+        return Results([])
     found = await reader.ask(SymbolSearch(symbol=query, limit=SHOWN))
-    return [] if found.matched == "fuzzy" else list(found.definitions)
+    return Results([] if found.matched == "fuzzy" else found.definitions)

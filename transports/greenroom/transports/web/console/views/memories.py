@@ -64,6 +64,9 @@ AGES: Final = {
 }
 
 
+_MOST_OTHERS: Final = 30
+
+
 class Choice(NamedTuple):
     """One value of a filter."""
 
@@ -89,7 +92,11 @@ async def _work_list(reader: Reader, place: Place) -> View:
         kind: Any = "duplicates" if place.rest == "duplicates" else "conflicts"
         pairs = ListMemoryPairs(namespace=place.get("namespace"), kind=kind, cursor=place.get("cursor"))
         page = await reader.ask(pairs)
-        return _paged("memory_pairs.html", place, page, shown=shown_pairs(page.pairs))
+        others: list[str] = []
+        if not page.pairs and not page.next_cursor:
+            roots = (await reader.ask(BrowseNamespaces(limit=_MOST_OTHERS))).namespaces
+            others = [each for each in roots if each != root_of(page.namespace)]
+        return _paged("memory_pairs.html", place, page, shown=shown_pairs(page.pairs), others=others)
     if place.rest == "stale":
         why = place.get("why") or "unused"
         return await _list(reader, place, state=why, order=_ORDER_OF.get(why))
