@@ -219,6 +219,7 @@ def test_nothing_that_a_runtime_says_is_kept_back() -> None:
         "last_commit_seconds",  # greenroom_commit_seconds says it of all of them
         "max_commit_seconds",
         "damaged",  # which records: greenroom_store_damaged_records counts them
+        "former_format",  # of a store that was converted: `doctor` and the first health check say it
         "owner_pid",  # changes at a takeover, which a scraper would take for another series
     }
     asked: set[str] = set()
