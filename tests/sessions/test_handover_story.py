@@ -282,18 +282,15 @@ def test_what_hooks_of_claude_code_kept_codex_is_offered_and_goes_on_with(tmp_pa
     assert f"the person's last request was: {ORDER}" in unasked
     assert (began["restored"], began["briefing"], began["context"]["files_accessed"]) == (False, "", [])
     (offer,) = began["offered"]
-    # Calls are one message for each time that a hook read the transcript: one or two here.
-    messages = answer_in(answers[1])["talk"]["messages"]
-    assert messages in {3, 4}
-    assert (offer["tool"], offer["contents"]) == (
-        "claude-code",
-        f"kept by hooks: {messages} messages, 1 file",
-    )
+    # A hook may read the transcript between two calls: then they are two messages, one without words for others.
+    kept = [f"kept by hooks: {count} messages, 1 file" for count in (3, 4)]
+    assert offer["tool"] == "claude-code"
+    assert offer["contents"] in kept
     assert offer["call"] == {"tool": "start_session", "arguments": {"restore_from": offer["session_id"]}}
     for each in (REMARK, "ModuleNotFoundError"):
         assert each not in unasked + json.dumps(began)
     continued = answer_in(answers[1])
-    assert (continued["continues"], continued["talk"]["messages"]) == (offer["session_id"], messages)
+    assert (continued["continues"], continued["talk"]["messages"]) == (offer["session_id"], 3)
     lines = lines_of(continued["briefing"])
     assert f"Files: `{cart}`" in lines
     assert lines[-3:] == [f"a person: {ORDER}", f"tool output: {ERROR}", f"claude-code: {REMARK}"]
