@@ -282,7 +282,7 @@ def test_what_hooks_of_claude_code_kept_codex_is_offered_and_goes_on_with(tmp_pa
     assert f"the person's last request was: {ORDER}" in unasked
     assert (began["restored"], began["briefing"], began["context"]["files_accessed"]) == (False, "", [])
     (offer,) = began["offered"]
-    # A hook may read the transcript between two calls: then they are two messages, one without words for others.
+    # A hook may read the transcript between two calls: then one more message has no words for others.
     kept = [f"kept by hooks: {count} messages, 1 file" for count in (3, 4)]
     assert offer["tool"] == "claude-code"
     assert offer["contents"] in kept
