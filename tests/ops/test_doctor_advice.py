@@ -59,10 +59,8 @@ def linked(name: str) -> Make:
 
 
 def damaged(home: Home) -> None:
-    """Change a record, where a checksum notices it."""
-    content = bytearray(home.data.read_bytes())
-    content[content.rindex(b"a pump is due")] ^= 1
-    home.data.write_bytes(content)
+    """Change a record, where a checksum notices it; free pages have its text, too."""
+    home.data.write_bytes(home.data.read_bytes().replace(b"a pump is due", b"A pump is due"))
 
 
 async def put_back(home: Home) -> None:
